@@ -1,0 +1,1 @@
+// Owns the precompiled ATen header that every torch target reuses.

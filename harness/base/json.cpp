@@ -1,0 +1,83 @@
+#include "harness/base/json.h"
+
+#include <set>
+#include <vector>
+
+#include "harness/base/files.h"
+
+namespace kvlab {
+
+absl::StatusOr<Json> parse_json(std::string_view text, std::string_view origin,
+                                const JsonOptions& options) {
+  std::vector<std::set<std::string>> keys;  // one set per open object
+  std::string duplicate;
+  const auto watch_keys = [&](int /*depth*/, Json::parse_event_t event, Json& value) {
+    if (event == Json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == Json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == Json::parse_event_t::key) {
+      const auto& key = value.get_ref<const std::string&>();
+      if (!keys.back().insert(key).second && duplicate.empty()) {
+        duplicate = key;
+      }
+    }
+    return true;
+  };
+  try {
+    const Json::parser_callback_t callback =
+        options.refuse_duplicate_keys ? Json::parser_callback_t(watch_keys) : nullptr;
+    Json value = Json::parse(text, callback, /*allow_exceptions=*/true, options.allow_comments);
+    if (!duplicate.empty()) {
+      return invalid_argument("{}: the key \"{}\" stands twice in one object", origin, duplicate);
+    }
+    return value;
+  } catch (const Json::exception& error) {
+    return invalid_argument("{}: not valid JSON: {}", origin, error.what());
+  }
+}
+
+absl::StatusOr<Json> read_json_file(const std::filesystem::path& path, const JsonOptions& options) {
+  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  return parse_json(text, path.string(), options);
+}
+
+absl::StatusOr<std::vector<Json>> read_json_lines(const std::filesystem::path& path) {
+  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  std::vector<Json> values;
+  size_t line_number = 0;
+  for (size_t begin = 0; begin < text.size();) {
+    size_t end = text.find('\n', begin);
+    end = end == std::string::npos ? text.size() : end;
+    const std::string_view line(text.data() + begin, end - begin);
+    ++line_number;
+    begin = end + 1;
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
+      continue;
+    }
+    KVLAB_ASSIGN_OR_RETURN(Json value,
+                           parse_json(line, fmt::format("{}, line {}", path.string(), line_number),
+                                      {.refuse_duplicate_keys = false}));
+    values.push_back(std::move(value));
+  }
+  return values;
+}
+
+std::string dump_json(const Json& value, int indent) {
+  return value.dump(indent, ' ', /*ensure_ascii=*/false, Json::error_handler_t::replace);
+}
+
+namespace json_internal {
+
+absl::Status missing(std::string_view origin, std::string_view key) {
+  return invalid_argument("{}: the key \"{}\" is missing", origin, key);
+}
+
+absl::Status mistyped(std::string_view origin, std::string_view key, const Json& value,
+                      std::string_view expected) {
+  return invalid_argument("{}: \"{}\" is {}, expected {}", origin, key, value.type_name(),
+                          expected);
+}
+
+}  // namespace json_internal
+}  // namespace kvlab

@@ -1,0 +1,44 @@
+// What one prefill leaves behind: shared by every method and budget, changed by none.
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <cstdint>
+#include <vector>
+
+namespace kvlab {
+
+// What the prefill must record besides keys and values; the union of what the sweep's methods
+// declare.
+struct PrefillNeeds {
+  int64_t tail_queries = 0;     // queries of the last so many prompt tokens
+  bool attention_sums = false;  // H2O: attention every key received, over all prompt queries
+  bool query_moments = false;   // ExpectedAttention: mean and covariance of queries before rotary
+};
+
+struct LayerState {
+  at::Tensor keys;              // [num_kv_heads, prompt_len, head_dim], after rotary embedding
+  at::Tensor values;            // [num_kv_heads, prompt_len, head_dim]
+  at::Tensor tail_queries;      // [num_heads, min(tail, prompt_len), head_dim], after rotary
+  at::Tensor attention_sums;    // [num_heads, prompt_len] float32; undefined unless asked for
+  at::Tensor query_mean;        // [num_heads, head_dim] float32, before rotary; same
+  at::Tensor query_covariance;  // [num_heads, head_dim, head_dim] float32, before rotary; same
+};
+
+struct PromptState {
+  std::vector<int32_t> token_ids;  // prompt_len of them
+  std::vector<LayerState> layers;
+  at::Tensor last_logits;  // [vocab_size] float32, of the last prompt token
+
+  int64_t prompt_len() const { return static_cast<int64_t>(token_ids.size()); }
+};
+
+// Post-rotary queries that a draft, a reply or learned rows asked, per layer:
+// [num_heads, num_rows, head_dim]. `keys` are the rows' own keys, [num_kv_heads, num_rows,
+// head_dim]; undefined where they are not wanted.
+struct CapturedQueries {
+  std::vector<at::Tensor> queries;
+  std::vector<at::Tensor> keys;
+};
+
+}  // namespace kvlab

@@ -1,0 +1,17 @@
+// The subcommands of `kvlab`. A new one is one file cmd_NAME.cpp and one line in main.cpp.
+#pragma once
+
+#include <absl/status/status.h>
+
+#include <functional>
+
+namespace CLI {
+class App;
+}
+
+namespace kvlab {
+
+// What the chosen subcommand does; set by its parser callback, run by main.
+using CommandAction = std::function<absl::Status()>;
+
+}  // namespace kvlab

@@ -1,0 +1,22 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdio>
+
+#include "harness/base/status.h"
+#include "harness/cli/commands.h"
+
+int main(int argc, char** argv) {
+  CLI::App app("kvlab judges KV-cache eviction for large language models.", "kvlab");
+  app.require_subcommand(1);
+  kvlab::CommandAction action;
+  CLI11_PARSE(app, argc, argv);
+  if (!action) {
+    return 0;
+  }
+  if (const absl::Status status = action(); !status.ok()) {
+    fmt::print(stderr, "kvlab: {}\n", kvlab::message_of(status));
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,91 @@
+// The one interface the harness sees of an eviction method.
+//
+// A method is asked three things, in this order: what it needs from prefill; which draft, if any,
+// must be decoded before it can choose (all arms' drafts run in one batch); and, with that at
+// hand, which prompt entries to keep.
+#pragma once
+
+#include <absl/status/status.h>
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "harness/base/json.h"
+#include "harness/cache/prompt_state.h"
+#include "harness/cache/selection.h"
+#include "harness/model/causal_lm.h"
+#include "harness/model/model_config.h"
+
+namespace kvlab {
+
+// Entries per layer and KV head that a sample may keep, already resolved from tokens or a share of
+// the prompt.
+struct Budget {
+  int64_t entries = 0;
+};
+
+// Reply tokens that must be decoded, with their queries, before the method can select.
+struct DraftRequest {
+  enum class Cache { kFull, kSelection };
+  Cache cache = Cache::kSelection;
+  Selection selection;          // for kSelection
+  int64_t num_tokens = 0;       // at most; drafts stop after a stop id
+  std::string draft_model_dir;  // SpecKV: another model writes the draft, the target reads it
+  int64_t draft_layers = 0;     // SpecKV on the model itself: its first so many layers; 0: all
+};
+
+struct Draft {
+  std::vector<int32_t> token_ids;
+  CapturedQueries queries;
+};
+
+struct SelectionInput {
+  const PromptState* prompt = nullptr;
+  Budget budget;
+  const Draft* draft = nullptr;  // when draft_request() asked for one
+  CausalLm* model = nullptr;     // for methods that run rows of their own (LookaheadKV)
+};
+
+// Time spent inside select(), in seconds.
+struct SelectionCost {
+  double query_s = 0;   // making queries (learned rows)
+  double score_s = 0;   // attention mass, pooling
+  double choose_s = 0;  // top-k, allocation
+};
+
+struct SelectionResult {
+  Selection selection;
+  SelectionCost cost;
+};
+
+class EvictionPolicy {
+ public:
+  virtual ~EvictionPolicy() = default;
+
+  virtual const std::string& name() const = 0;      // "snapkv"
+  virtual const Json& resolved_params() const = 0;  // every parameter, defaults filled in
+
+  // Refusal with a reason when the method can't run with this model or budget. Called at plan time.
+  virtual absl::Status check(const ModelConfig& model, std::optional<Budget> budget) const = 0;
+
+  virtual PrefillNeeds needs() const = 0;
+
+  // Positions beyond the prompt that the method uses before decoding (drafts, lookahead rows).
+  virtual int64_t extra_positions() const { return 0; }
+
+  virtual absl::StatusOr<std::optional<DraftRequest>> draft_request(const PromptState& prompt,
+                                                                    Budget budget) const {
+    (void)prompt;
+    (void)budget;
+    return std::optional<DraftRequest>();
+  }
+
+  // A budget at or above the prompt length keeps everything, for every method (callers need not
+  // special-case it).
+  virtual absl::StatusOr<SelectionResult> select(const SelectionInput& input) const = 0;
+};
+
+}  // namespace kvlab
