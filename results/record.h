@@ -23,7 +23,7 @@ struct RunInfo {
   std::string shard = "1/1";  // "i/n"
 };
 
-// CPU model, cores, memory and kernel of this machine, read from /proc.
+// CPU model, cores, memory, host, kernel and NVIDIA GPUs of this machine, read from /proc.
 Json machine_info();
 
 // A named bundle of settings, stored once and found by its hash. Two settings are the same exactly

@@ -11,6 +11,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <unordered_map>
+#include <utility>
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -23,8 +25,8 @@ class Database final {
  public:
   enum class Mode { kCreate, kWrite, kRead };
 
-  // Opens the file and proves that it is a database. Sets busy timeout and foreign keys, and for
-  // writing WAL with synchronous=NORMAL. Errors name the file and say what to do.
+  // Opens the file, proves that it is a database, sets busy timeout and foreign keys; changes
+  // nothing yet. Errors name the file and say what to do.
   static absl::StatusOr<std::unique_ptr<Database>> open(const std::filesystem::path& path,
                                                         Mode mode,
                                                         std::chrono::milliseconds busy_timeout);
@@ -36,6 +38,9 @@ class Database final {
   // One or more statements without parameters; rows are ignored.
   absl::Status execute(const std::string& sql);
   absl::StatusOr<Statement> prepare(std::string_view sql) const;
+  // A statement that is prepared once and handed out again, reset; never use two of one text at
+  // the same time.
+  absl::StatusOr<Statement*> cached(const std::string& sql);
   // The first column of the first row, which must exist.
   absl::StatusOr<int64_t> query_int(std::string_view sql) const;
 
@@ -53,6 +58,7 @@ class Database final {
 
   std::filesystem::path path_;
   sqlite3* db_;
+  std::unordered_map<std::string, std::unique_ptr<Statement>> cache_;
 };
 
 // Parameters and columns are numbered as SQLite does: parameters from 1, columns from 0.

@@ -1,7 +1,6 @@
 // The results database as the sweep uses it: one SQLite file, one transaction a sample.
 #pragma once
 
-#include <absl/container/flat_hash_map.h>
 #include <absl/container/flat_hash_set.h>
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
@@ -60,11 +59,12 @@ class ResultStore final {
  private:
   ResultStore(std::filesystem::path path, std::unique_ptr<Database> db);
 
-  absl::StatusOr<int64_t> setting_id(const char* table, const Setting& setting);
+  absl::StatusOr<int64_t> setting_id(const std::string& table, const Setting& setting);
   absl::StatusOr<int64_t> sample_id(const SampleRecord& sample);
   absl::StatusOr<int64_t> prompt_id(const SampleRecord& sample);
   absl::StatusOr<bool> write_cell(int64_t prompt, const SampleRecord& sample,
                                   const ResultRecord& result);
+  absl::Status write_reply(int64_t result_id, const ResultRecord& result);
 
   std::filesystem::path path_;
   std::unique_ptr<Database> db_;
