@@ -107,8 +107,9 @@ absl::Status Database::error(int code, std::string_view action) const {
     case SQLITE_FULL:
       return failed_precondition("{}: cannot write: the disk is full{}", where, os_text);
     case SQLITE_IOERR:
-      return failed_precondition("{}: cannot {}: disk error (full, or a file size limit?){}", where,
-                                 action, os_text);
+      return failed_precondition(
+          "{}: cannot {}: disk error (is the disk full, or a file size limit reached?){}", where,
+          action, os_text);
     case SQLITE_CORRUPT:
       return data_loss(
           "{}: the database is damaged ({}); restore a copy, or try sqlite3's .recover", where,
@@ -120,7 +121,7 @@ absl::Status Database::error(int code, std::string_view action) const {
 
 absl::Status Database::execute(const std::string& sql) {
   const int code = sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr);
-  return code == SQLITE_OK ? absl::OkStatus() : error(code, "run a statement");
+  return code == SQLITE_OK ? absl::OkStatus() : error(code, "write");
 }
 
 absl::StatusOr<Statement> Database::prepare(std::string_view sql) const {
