@@ -10,7 +10,7 @@ namespace kvlab {
 namespace {
 
 bool has_avx512() {
-#if defined(__x86_64__)
+#if defined(KVLAB_AVX512)
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bf16");
