@@ -159,7 +159,7 @@ absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec
     return with_context(protocol.status(), place);
   }
   model.protocols.push_back(make_setting(protocol_name(*protocol, spec.name), *protocol));
-  auto samples = benchmark->load_samples(spec.params, *model.tokenizer);
+  auto samples = benchmark->load_samples(spec.params, *model.tokenizer, model.format);
   if (!samples.ok()) {
     return with_context(samples.status(), place);
   }
