@@ -15,5 +15,6 @@ namespace kvlab {
 using CommandAction = std::function<absl::Status()>;
 
 void add_score_command(CLI::App& app, CommandAction& action);
+void add_tokenize_command(CLI::App& app, CommandAction& action);
 
 }  // namespace kvlab

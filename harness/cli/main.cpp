@@ -11,6 +11,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   kvlab::CommandAction action;
   kvlab::add_score_command(app, action);
+  kvlab::add_tokenize_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;
