@@ -14,7 +14,7 @@ struct PrefillNeeds {
   int64_t tail_queries = 0;     // queries of the last so many prompt tokens
   bool attention_sums = false;  // H2O: attention every key received, over all prompt queries
   bool query_moments = false;   // ExpectedAttention: mean and covariance of queries before rotary
-  int64_t moments_skip = 4;     // first tokens left out of these moments (kvpress's n_sink)
+  int64_t moments_from = 0;     // the moments leave out the prompt tokens before this one
 };
 
 struct LayerState {

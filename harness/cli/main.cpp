@@ -10,6 +10,7 @@ int main(int argc, char** argv) {
   CLI::App app("kvlab judges KV-cache eviction for large language models.", "kvlab");
   app.require_subcommand(1);
   kvlab::CommandAction action;
+  kvlab::add_score_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;

@@ -132,7 +132,7 @@ at::Tensor TransformerLm::prefill_attention_part(int64_t layer_index, int64_t fi
   at::Tensor queries = as_heads(apply_linear(normed, layer.q, layer.q_bias), head_dim);
   if (progress.needs.query_moments) {
     rotate_into(queries, {}, {}, layer.q_norm, config_.rms_norm_eps, queries);
-    const int64_t skip = std::clamp<int64_t>(progress.needs.moments_skip - first, 0, count);
+    const int64_t skip = std::clamp<int64_t>(progress.needs.moments_from - first, 0, count);
     progress.moments[static_cast<size_t>(layer_index)].add(queries.narrow(1, skip, count - skip));
     rotate_into(queries, angles.cos, angles.sin, {}, 0, queries);
   } else {

@@ -131,7 +131,8 @@ absl::StatusOr<SweepConfig> load_sweep_config(const std::filesystem::path& path)
   config.store_selections = store.value("selections", config.store_selections);
   const Json sanity = file.value("sanity", Json::object());
   config.sanity_after_samples = sanity.value("after_samples", config.sanity_after_samples);
-  for (const auto& [task, band] : sanity.value("bands", Json::object()).items()) {
+  const Json bands = sanity.value("bands", Json::object());
+  for (const auto& [task, band] : bands.items()) {
     config.sanity_bands[task] = {band.at(0).get<double>(), band.at(1).get<double>()};
   }
   return config;
