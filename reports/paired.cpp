@@ -16,8 +16,8 @@ std::vector<double> weighted_differences(std::span<const std::vector<double>> gr
   for (const std::vector<double>& group : groups) {
     for (const double difference : group) {
       if (difference != 0) {
-        weighted.push_back(difference /
-                           (static_cast<double>(groups.size()) * static_cast<double>(group.size())));
+        weighted.push_back(
+            difference / (static_cast<double>(groups.size()) * static_cast<double>(group.size())));
       }
     }
   }
