@@ -6,7 +6,9 @@ predictions in the shared data folder. The scorer below is written against those
 facts in docs/longbench.md; before anything is stored it must give the published result.json of
 both runs.
 
-    python3 tests/golden/make_longbench_scores.py SHARED_DATA tests/golden/longbench
+    python3 tests/golden/make_longbench_scores.py SHARED_DATA tests/golden/longbench [PART...]
+
+Parts: scores (half an hour on a busy machine), synthetic_scores, unicode; all by default.
 """
 
 import collections
@@ -195,29 +197,37 @@ def unicode_table():
     }
 
 
-def synthetic_texts(random):
-    """A reply and a reference of our own making, and class names some of which they contain."""
-    vocabulary = ["the", "a", "an", "cat", "Cat.", "dog", "ran", "10", "22", "Paragraph", "x=1", "foo(bar)",
-                  "\u4e2d\u56fd", "\u4eba\u6c11\u94f6\u884c", "\u5f20\u4e09\u4e30", "\u8bf4", "\u6bb5\u843d", "\u300a\u4e66\u300b",
-                  "\u3002", ".", "...", "\n", "  ", "don't", "\u00e9t\u00e9", "\u0130stanbul", "\u039f\u0394\u039f\u03a3", "+5%", "3.14"]
+def synthetic_case(random):
+    """A reply of our own making, a reference for each metric, and class names, some in the reply."""
+    vocabulary = [
+        "the", "a", "an", "cat", "Cat.", "dog", "ran", "10", "22", "Paragraph", "x=1", "foo(bar)",
+        "\u4e2d\u56fd", "\u4eba\u6c11\u94f6\u884c", "\u5f20\u4e09\u4e30", "\u8bf4", "\u6bb5\u843d", "\u300a\u4e66\u300b", "\u3002", ".",
+        "...", "\n", "  ", "don't", "\u00e9t\u00e9", "\u0130stanbul", "\u039f\u0394\u039f\u03a3", "+5%", "3.14"]
+
     def text(n):
-        return "".join(vocabulary[random.below(len(vocabulary))] + (" " if random.below(3) else "") for _ in range(n))
+        return "".join(vocabulary[random.below(len(vocabulary))] + (" " if random.below(3) else "")
+                       for _ in range(n))
+
     reference = text(random.below(30))
     reply = mangle(KINDS[random.below(len(KINDS))], text(random.below(60)), reference, text(8), random)
-    classes = [text(1 + random.below(2)) for _ in range(4)] + ["cat", "Cat", "dog", reference]
-    reference_number = f" Paragraph {random.below(30)} \u6bb5\u843d{random.below(30)}"
-    return reply, reference + reference_number, classes
+    classes = ["cat", "ca", "t", "dog", "at", "Cat", "c"] + [text(1) for _ in range(3)]
+    number = [10, 22, 1, 5, 3, 14][random.below(6)]
+    references = {name: reference for name in METRICS}
+    references["classification"] = classes[random.below(len(classes))]
+    references["count"] = str(number)
+    references["retrieval"] = references["retrieval_zh"] = f"Paragraph {number} \u6bb5\u843d{number}"
+    return reply, references, classes
 
 
 if __name__ == "__main__":
     shared, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
-    for metric, words in (("rouge", 990), ("rouge_zh", 989)):  # the depth LongBench's eval.py has
-        for n, alive in ((words, True), (words + 1, False)):
-            text = " ".join(str(i) for i in range(n)) if metric == "rouge" else "\n".join(["x"] * n)
-            if metric == "rouge":
-                assert (best_score(metric, False, text, [text], []) > 0) == alive, (metric, n)
+    parts = sys.argv[3:] or ["scores", "synthetic_scores", "unicode"]
+    # The call depth here must be that of LongBench's eval.py, or long sentences score differently.
+    for n, alive in ((990, True), (991, False)):
+        text = " ".join(str(i) for i in range(n))
+        assert (best_score("rouge", False, text, [text], []) > 0) == alive, n
     data = {}
-    for run in RUNS:
+    for run in RUNS if "scores" in parts else []:
         folder = shared / "longbench_predictions" / run
         published = json.loads((folder / "result.json").read_text())
         for task, metric in METRIC_OF_TASK.items():
@@ -232,7 +242,7 @@ if __name__ == "__main__":
     random = Random(SEED)
     tasks = sorted(METRIC_OF_TASK)
     cases = []
-    for i in range(REAL_CASES):
+    for i in range(REAL_CASES if "scores" in parts else 0):
         kind = KINDS[i % len(KINDS)]
         run = RUNS[random.below(2)]
         task = tasks[(i // len(KINDS)) % len(tasks)] if kind != "soup" else tasks[random.below(len(tasks))]
@@ -252,13 +262,14 @@ if __name__ == "__main__":
             case["levenshtein"] = best_score("code_levenshtein", False, reply, line["answers"], None)
         cases.append(case)
 
+    random = Random(SEED + 1)
     synthetic = []
     while len(synthetic) < SYNTHETIC_CASES:
-        reply, reference, classes = synthetic_texts(random)
+        reply, references, classes = synthetic_case(random)
         if len(reply) > 3000:
             continue
-        scores = {name: best_score(name, False, reply, [reference], classes) for name in METRICS}
-        synthetic.append({"reply": reply, "reference": reference, "classes": classes, "scores": scores,
+        scores = {name: best_score(name, False, reply, [references[name]], classes) for name in METRICS}
+        synthetic.append({"reply": reply, "references": references, "classes": classes, "scores": scores,
                           "words": list(jieba.cut(reply))})
 
     versions = {name: importlib.metadata.version(name)
@@ -267,7 +278,9 @@ if __name__ == "__main__":
     out.mkdir(parents=True, exist_ok=True)
     for name, content in (("scores", cases), ("synthetic_scores", synthetic)):
         text = ",\n".join(json.dumps(case, sort_keys=True) for case in content)
-        (out / f"{name}.json").write_text(
-            f'{{"versions": {json.dumps(versions)}, "seed": {SEED}, "cases": [\n{text}\n]}}\n')
-    (out / "unicode.json").write_text(json.dumps(unicode_table()) + "\n")
+        if name in parts:
+            (out / f"{name}.json").write_text(
+                f'{{"versions": {json.dumps(versions)}, "seed": {SEED}, "cases": [\n{text}\n]}}\n')
+    if "unicode" in parts:
+        (out / "unicode.json").write_text(json.dumps(unicode_table()) + "\n")
     print(len(cases), "cases from real replies,", len(synthetic), "of our own")

@@ -128,8 +128,8 @@ TEST(LongBenchScores, EqualTheOriginalPackagesOnTextsOfOurOwn) {
       LongBenchScoring scoring;
       scoring.code_ratio =
           name == "code_levenshtein" ? CodeRatio::kLevenshtein : CodeRatio::kDifflib;
-      const auto score = longbench_score(metrics.at(name), scoring, reply, {example["reference"]},
-                                         example["classes"]);
+      const auto score = longbench_score(metrics.at(name), scoring, reply,
+                                         {example["references"][name]}, example["classes"]);
       ASSERT_TRUE(score.ok()) << score.status();
       EXPECT_EQ(*score, expected.get<double>()) << name << " " << example;
       not_zero[name] += *score > 0 ? 1 : 0;
