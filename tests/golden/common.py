@@ -51,6 +51,7 @@ def save_golden(path, tensors, script, packages=("torch", "transformers"), **fac
     for key, value in facts.items():
         info[key] = value if isinstance(value, str) else json.dumps(value)
     save_file({k: v.contiguous() for k, v in tensors.items()}, str(path), metadata=info)
+    path.chmod(0o644)
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KB", flush=True)
 
 
