@@ -11,7 +11,8 @@
 #include "harness/base/status.h"
 #include "harness/base/version.h"
 #include "harness/cli/commands.h"
-#include "harness/cli/compute_threads.h"
+#include "harness/cli/process_info.h"
+#include "harness/model/threads.h"
 #include "harness/sweep/plan.h"
 #include "harness/sweep/runner.h"
 #include "harness/sweep/sweep_config.h"
@@ -67,9 +68,9 @@ absl::StatusOr<PlanOptions> plan_options(const RunFlags& flags) {
 class ConsoleObserver final : public RunObserver {
  public:
   void on_start(const PlanSummary& summary) override {
-    fmt::print(stderr, "{} cells on {} samples to run{}\n", summary.cells, summary.samples,
-               summary.stored_cells > 0 ? fmt::format(", {} stored before", summary.stored_cells)
-                                        : "");
+    fmt::print(
+        stderr, "{} cells on {} samples to run{}\n", summary.cells, summary.samples,
+        summary.stored_cells > 0 ? fmt::format(", {} stored before", summary.stored_cells) : "");
     progress_.emplace("run", work_, 0.0, stderr);
   }
   void on_sample(double units, std::string_view what) override { progress_->advance(units, what); }
@@ -159,7 +160,8 @@ absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
       return absl::OkStatus();
     }
   }
-  return invalid_argument("--show-prompt {}: the sweep has {} samples, counted from 0", index, seen);
+  return invalid_argument("--show-prompt {}: the sweep has {} samples, counted from 0", index,
+                          seen);
 }
 
 void print_dry_run(const SweepPlan& plan, const PlanSummary& summary) {
@@ -218,19 +220,19 @@ absl::Status run_sweep(const RunFlags& flags) {
   if (flags.db.empty()) {
     return invalid_argument("--db FILE is needed: where results go");
   }
-  set_compute_threads(config.threads);
-  KVLAB_ASSIGN_OR_RETURN(const auto store,
-                         ResultStore::open(flags.db, ResultStore::Mode::kCreate));
-  KVLAB_ASSIGN_OR_RETURN(
-      const int64_t run_id,
-      store->begin_run({.version = std::string(kvlab_version()),
-                        .git_commit = std::string(git_commit()),
-                        .build_type = std::string(build_type()),
-                        .machine = machine_info(),
-                        .libraries = library_versions(),
-                        .config = config.source,
-                        .command_line = command_line(),
-                        .shard = flags.shard}));
+  if (config.threads > 0) {
+    set_compute_threads(config.threads);
+  }
+  KVLAB_ASSIGN_OR_RETURN(const auto store, ResultStore::open(flags.db, ResultStore::Mode::kCreate));
+  KVLAB_ASSIGN_OR_RETURN(const int64_t run_id,
+                         store->begin_run({.version = std::string(kvlab_version()),
+                                           .git_commit = std::string(git_commit()),
+                                           .build_type = std::string(build_type()),
+                                           .machine = machine_info(),
+                                           .libraries = library_versions(),
+                                           .config = config.source,
+                                           .command_line = command_line(),
+                                           .shard = flags.shard}));
   catch_interrupts();
   ConsoleObserver observer;
   KVLAB_ASSIGN_OR_RETURN(const auto stored, store->stored_keys(run_options.retry_failed));

@@ -15,6 +15,9 @@ namespace kvlab {
 using CommandAction = std::function<absl::Status()>;
 
 void add_report_command(CLI::App& app, CommandAction& action);
+void add_run_command(CLI::App& app, CommandAction& action);
 void add_score_command(CLI::App& app, CommandAction& action);
+
+void add_train_command(CLI::App& app, CommandAction& action);
 
 }  // namespace kvlab

@@ -14,7 +14,9 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   kvlab::CommandAction action;
   kvlab::add_report_command(app, action);
+  kvlab::add_run_command(app, action);
   kvlab::add_score_command(app, action);
+  kvlab::add_train_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;
