@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {

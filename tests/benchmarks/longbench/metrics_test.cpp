@@ -13,7 +13,7 @@
 #include "benchmarks/longbench/metrics/lcs_bits.h"
 #include "benchmarks/longbench/metrics/metric.h"
 #include "benchmarks/longbench/metrics/numbers.h"
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 #include "benchmarks/longbench/metrics/rouge_l.h"
 #include "benchmarks/longbench/metrics/string_ratio.h"
 #include "harness/base/json.h"
