@@ -12,6 +12,8 @@ import platform
 import sys
 from importlib import metadata
 
+os.environ.setdefault("GOMP_SPINCOUNT", "0")  # threads that wait must not take others' cores
+
 import numpy as np
 import torch
 from safetensors import safe_open
@@ -49,6 +51,7 @@ def save_golden(path, tensors, script, packages=("torch", "transformers"), **fac
     for key, value in facts.items():
         info[key] = value if isinstance(value, str) else json.dumps(value)
     save_file({k: v.contiguous() for k, v in tensors.items()}, str(path), metadata=info)
+    path.chmod(0o644)
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KB", flush=True)
 
 
@@ -60,7 +63,9 @@ def read_tensors(path):
 def load_model(directory, attention="eager", dtype=torch.float32):
     """A Hugging Face directory through transformers; weights as stored, computed in `dtype`."""
     from transformers import AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_pretrained(
         str(directory), dtype=dtype, attn_implementation=attention, local_files_only=True
     )
