@@ -17,6 +17,7 @@ using CommandAction = std::function<absl::Status()>;
 void add_report_command(CLI::App& app, CommandAction& action);
 void add_run_command(CLI::App& app, CommandAction& action);
 void add_score_command(CLI::App& app, CommandAction& action);
+void add_tokenize_command(CLI::App& app, CommandAction& action);
 
 void add_train_command(CLI::App& app, CommandAction& action);
 

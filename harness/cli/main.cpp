@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   kvlab::add_report_command(app, action);
   kvlab::add_run_command(app, action);
   kvlab::add_score_command(app, action);
+  kvlab::add_tokenize_command(app, action);
   kvlab::add_train_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
