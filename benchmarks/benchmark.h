@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "harness/base/json.h"
+#include "harness/text/prompt_format.h"
 #include "harness/text/tokenizer.h"
 
 namespace kvlab {
@@ -61,9 +62,11 @@ class Benchmark {
   virtual absl::StatusOr<Json> resolve_protocol(const Json& params) const = 0;
 
   // Samples for `params` (keys are the benchmark's own: tasks, lengths, samples, seed, file, ...).
-  // Errors name the key and the valid choices.
+  // `format` is the model's template, where lengths are counted with it. Errors name the key and
+  // the valid choices.
   virtual absl::StatusOr<std::vector<Sample>> load_samples(const Json& params,
-                                                           const Tokenizer& tokenizer) const = 0;
+                                                           const Tokenizer& tokenizer,
+                                                           const PromptFormat& format) const = 0;
 
   virtual absl::StatusOr<Score> score(const Sample& sample, std::string_view reply) const = 0;
 };

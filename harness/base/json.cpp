@@ -1,5 +1,6 @@
 #include "harness/base/json.h"
 
+#include <algorithm>
 #include <set>
 #include <vector>
 
@@ -42,23 +43,33 @@ absl::StatusOr<Json> read_json_file(const std::filesystem::path& path, const Jso
   return parse_json(text, path.string(), options);
 }
 
-absl::StatusOr<std::vector<Json>> read_json_lines(const std::filesystem::path& path) {
-  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(path));
-  std::vector<Json> values;
+absl::StatusOr<std::vector<JsonLine>> parse_json_lines(std::string_view text,
+                                                       std::string_view origin) {
+  std::vector<JsonLine> lines;
   size_t line_number = 0;
   for (size_t begin = 0; begin < text.size();) {
-    size_t end = text.find('\n', begin);
-    end = end == std::string::npos ? text.size() : end;
-    const std::string_view line(text.data() + begin, end - begin);
+    const size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
     ++line_number;
     begin = end + 1;
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) {
       continue;
     }
     KVLAB_ASSIGN_OR_RETURN(Json value,
-                           parse_json(line, fmt::format("{}, line {}", path.string(), line_number),
+                           parse_json(line, fmt::format("{}, line {}", origin, line_number),
                                       {.refuse_duplicate_keys = false}));
-    values.push_back(std::move(value));
+    lines.push_back({line_number, std::move(value)});
+  }
+  return lines;
+}
+
+absl::StatusOr<std::vector<Json>> read_json_lines(const std::filesystem::path& path) {
+  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(path));
+  KVLAB_ASSIGN_OR_RETURN(std::vector<JsonLine> lines, parse_json_lines(text, path.string()));
+  std::vector<Json> values;
+  values.reserve(lines.size());
+  for (JsonLine& line : lines) {
+    values.push_back(std::move(line.value));
   }
   return values;
 }

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "harness/base/status.h"
 
@@ -28,6 +29,12 @@ absl::StatusOr<Json> read_json_file(const std::filesystem::path& path,
                                     const JsonOptions& options = {});
 
 // One JSON value a line; empty lines are skipped. Errors name the line.
+struct JsonLine {
+  size_t number = 0;  // from 1
+  Json value;
+};
+absl::StatusOr<std::vector<JsonLine>> parse_json_lines(std::string_view text,
+                                                       std::string_view origin);
 absl::StatusOr<std::vector<Json>> read_json_lines(const std::filesystem::path& path);
 
 // Compact text with sorted keys; invalid UTF-8 becomes U+FFFD instead of an exception.

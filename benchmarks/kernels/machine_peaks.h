@@ -1,0 +1,15 @@
+// What the machine itself can do, measured in the same run as the kernels.
+#pragma once
+
+namespace kvlab {
+
+struct MachinePeaks {
+  double bf16_gflops = 0;  // of a bfloat16 GEMM's inner loop; 0 where there is no such instruction
+  double fp32_gflops = 0;
+  double read_gbytes = 0;  // reading memory far larger than the caches
+};
+
+// Measured once, with kernel_threads() threads, best of a few tries.
+const MachinePeaks& machine_peaks();
+
+}  // namespace kvlab

@@ -1,0 +1,14 @@
+// The inner loops of a register-blocked GEMM without its memory accesses.
+#pragma once
+
+#include <cstdint>
+
+namespace kvlab {
+
+constexpr double kBf16FlopsPerStep = 24 * 64;
+constexpr double kFp32FlopsPerStep = 24 * 32;
+
+float bf16_peak_loop(int64_t steps);
+float fp32_peak_loop(int64_t steps);
+
+}  // namespace kvlab

@@ -1,0 +1,342 @@
+#include "datasets/training/lookup_kinds.h"
+
+#include <fmt/args.h>
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+namespace kvlab {
+namespace {
+
+// Room for the instruction, the question and the chat template.
+constexpr int64_t kOverheadTokens = 120;
+
+struct FactWording {
+  const char* field;  // what is asked for
+  const char* plural;
+  const char* statement;  // {subject}, {value}
+  const char* question;   // {subjects}
+  const char* reply;      // beginning of a reply, {subjects}
+};
+
+const std::vector<FactWording>& fact_wordings() {
+  static const auto* const wordings = new std::vector<FactWording>{
+      {"access code", "access codes", "The access code for {subject} is {value}.",
+       "What is the access code for {subjects}?", "The access code for {subjects} is"},
+      {"locker number", "locker numbers", "Locker number {value} belongs to {subject}.",
+       "Which locker number belongs to {subjects}?", "{subjects} has locker number"},
+      {"serial number", "serial numbers", "{subject} carries the serial number {value}.",
+       "Tell me the serial number of {subjects}.", "The serial number of {subjects} is"},
+      {"order reference", "order references", "Order reference of {subject}: {value}.",
+       "Find the order reference of {subjects}.", "The order reference of {subjects}:"},
+      {"ticket", "tickets", "Please note that ticket {value} was opened by {subject}.",
+       "Which ticket was opened by {subjects}?", "The ticket opened by {subjects} is"},
+      {"extension", "extensions", "You can reach {subject} at extension {value}.",
+       "At which extension can {subjects} be reached?", "You can reach {subjects} at"},
+      {"reading", "readings", "On that day the sensor {subject} showed a reading of {value}.",
+       "What reading did the sensor {subjects} show?", "The sensor {subjects} showed"},
+      {"password", "passwords", "Remember: the password of {subject} has been set to {value}.",
+       "What has the password of {subjects} been set to?", "The password of {subjects} is"},
+      {"gate number", "gate numbers", "{value} is the number that opens the {subject} gate.",
+       "What number opens the {subjects} gate?", "The number that opens the {subjects} gate is"},
+      {"passage key", "passage keys", "Keep in mind the key {value}, which stands for {subject}.",
+       "Which key stands for {subjects}?", "The key that stands for {subjects} is"},
+  };
+  return *wordings;
+}
+
+std::string fill_in(const char* pattern, std::string_view name, const std::string& value,
+                    std::string_view second = "", const std::string& second_value = "") {
+  std::string text(pattern);
+  for (const auto& [key, with] : {std::pair(fmt::format("{{{}}}", name), value),
+                                  std::pair(fmt::format("{{{}}}", second), second_value)}) {
+    const size_t at = text.find(key);
+    if (at != std::string::npos) {
+      text.replace(at, key.size(), with);
+    }
+  }
+  return text;
+}
+
+std::string random_identifier(SeededRandom& random) {
+  const std::string hex = "0123456789abcdef";
+  return fmt::format("{}-{}-{}-{}-{}", random.from_alphabet(hex, 8), random.from_alphabet(hex, 4),
+                     random.from_alphabet(hex, 4), random.from_alphabet(hex, 4),
+                     random.from_alphabet(hex, 12));
+}
+
+// Makes values of one style, so that all values of a prompt look alike.
+class ValueMaker final {
+ public:
+  ValueMaker(const TrainingCorpus& corpus, SeededRandom& random)
+      : corpus_(corpus), style_(random.below(8)), length_(random.between(4, 9)) {}
+
+  std::string make(SeededRandom& random) const {
+    switch (style_) {
+      case 0:
+        return random_identifier(random);
+      case 1:
+        return random.pick(corpus_.words);
+      case 2:
+        return fmt::format("{}-{}", random.from_alphabet("ABCDEFGHJKLMNPQRSTUVWXYZ", 2),
+                           random.digits(4));
+      case 3:
+        return random.from_alphabet("0123456789abcdef", 12);
+      default:
+        return random.digits(length_);
+    }
+  }
+
+ private:
+  const TrainingCorpus& corpus_;
+  int64_t style_;
+  int64_t length_;
+};
+
+// Distinct subjects of one style: "amber-kettle", "amber kettle", or an identifier.
+std::vector<std::string> make_subjects(const TrainingCorpus& corpus, SeededRandom& random,
+                                       int64_t count) {
+  const int64_t style = random.below(5);
+  std::set<std::string> seen;
+  std::vector<std::string> subjects;
+  while (static_cast<int64_t>(subjects.size()) < count) {
+    std::string subject = style == 0   ? random_identifier(random)
+                          : style == 1 ? random.pick(corpus.words)
+                                       : random.pick(corpus.words) + (style == 2 ? " " : "-") +
+                                             random.pick(corpus.words);
+    if (seen.insert(subject).second) {
+      subjects.push_back(std::move(subject));
+    }
+  }
+  return subjects;
+}
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    text += i == 0 ? "" : i + 1 == names.size() ? ", and " : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
+std::string wrap_document(const std::string& document, const std::string& about,
+                          const std::string& question, SeededRandom& random) {
+  switch (random.below(4)) {
+    case 0:
+      return fmt::format("{}\n\n{}", document, question);
+    case 1:
+      return fmt::format("Read the text below. It mentions {}.\n\n{}\n\nQuestion: {}", about,
+                         document, question);
+    case 2:
+      return fmt::format("Here is a long text with {} in it; I will ask about them.\n{}\n{}", about,
+                         document, question);
+    default:
+      return fmt::format("<text>\n{}\n</text>\nUse the text above. {}", document, question);
+  }
+}
+
+}  // namespace
+
+TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random) {
+  const FactWording& wording = random.pick(fact_wordings());
+  const ValueMaker values(*context.corpus, random);
+  const int64_t num_subjects = random.chance(0.3) ? 1 : random.between(2, 6);
+  const int64_t asked =
+      random.chance(0.6) ? 1 : random.between(1, std::min<int64_t>(num_subjects, 4));
+  const int64_t values_each = asked == 1 && random.chance(0.25) ? random.between(2, 4) : 1;
+  const std::vector<std::string> subjects = make_subjects(*context.corpus, random, num_subjects);
+  std::vector<std::string> statements;
+  for (const std::string& subject : subjects) {
+    for (int64_t i = 0; i < values_each; ++i) {
+      statements.push_back(
+          fill_in(wording.statement, "subject", subject, "value", values.make(random)));
+    }
+  }
+  const bool repeated = random.chance(0.25);
+  const auto filler = repeated ? repeated_filler(*context.corpus, random, context.count,
+                                                 context.tokens - kOverheadTokens)
+                               : document_filler(*context.corpus, random, context.count,
+                                                 context.tokens - kOverheadTokens);
+  const std::string document =
+      join_with_inserts(filler, statements, random, repeated || random.chance(0.5) ? "\n" : "\n\n");
+
+  std::vector<std::string> wanted(subjects.begin(), subjects.begin() + asked);
+  const std::string names = join_names(wanted);
+  std::string question = fill_in(wording.question, "subjects", names);
+  if (values_each > 1) {
+    question += fmt::format(" There are {}; list all of them.", values_each);
+  }
+  TrainingPrompt prompt;
+  prompt.kind = "facts";
+  prompt.text = wrap_document(document, wording.plural, question, random);
+  if (random.chance(0.7)) {
+    prompt.answer_prefix = fill_in(wording.reply, "subjects", names);
+  }
+  prompt.max_new_tokens = random.chance(0.5) ? 32 : 96;
+  return prompt;
+}
+
+TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random) {
+  static const std::vector<const char*> formats = {
+      "{subject}: {value}",
+      "{subject} -> {value}",
+      "{subject} = {value}",
+      "* {subject} has {value}",
+      "{{\"key\": \"{subject}\", \"value\": \"{value}\"}}",
+      "The entry of {subject} says {value}.",
+      "Item {subject} is stored at {value}.",
+      "{value} was given to {subject}",
+  };
+  const std::string format = random.pick(formats);
+  const ValueMaker values(*context.corpus, random);
+  const std::string sample =
+      fill_in(format.c_str(), "subject", random_identifier(random), "value", values.make(random));
+  const int64_t most = std::max<int64_t>(8, (context.tokens - kOverheadTokens) / 6);
+  std::vector<std::string> subjects = make_subjects(*context.corpus, random, most);
+  std::string document;
+  std::vector<std::string> used;
+  int64_t have = 0;
+  for (const std::string& subject : subjects) {
+    const std::string line =
+        fill_in(format.c_str(), "subject", subject, "value", values.make(random));
+    have += context.count(line) + 1;
+    if (have > context.tokens - kOverheadTokens) {
+      break;
+    }
+    document += line + "\n";
+    used.push_back(subject);
+  }
+  const std::string& wanted = random.pick(used);
+  TrainingPrompt prompt;
+  prompt.kind = "records";
+  prompt.text = random.chance(0.5)
+                    ? fmt::format("{}\nWhat does the list above say for {}?", document, wanted)
+                    : fmt::format("Look up one line in this list.\n{}\nWhich value goes with {}?",
+                                  document, wanted);
+  switch (random.below(3)) {
+    case 0:
+      prompt.answer_prefix = fmt::format("The value that goes with {} is", wanted);
+      break;
+    case 1:
+      prompt.answer_prefix = fmt::format("For {} the list says", wanted);
+      break;
+    default:
+      break;
+  }
+  prompt.max_new_tokens = 48;
+  return prompt;
+}
+
+TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& random) {
+  static const std::vector<std::pair<const char*, const char*>> wordings = {
+      {"let {subject} = {value};", "let {subject} = {value};"},
+      {"set {subject} to {value}", "copy {value} into {subject}"},
+      {"{subject} holds the number {value}.", "{subject} was renamed from {value}."},
+      {"export {subject}={value}", "export {subject}=${value}"},
+  };
+  const auto& [first, next] = random.pick(wordings);
+  const int64_t chains = random.between(1, 3);
+  std::vector<std::string> statements;
+  std::string asked_value;
+  std::string names;
+  for (int64_t chain = 0; chain < chains; ++chain) {
+    const std::string value = random.digits(random.between(4, 6));
+    std::string previous;
+    const int64_t hops = random.between(2, 5);
+    for (int64_t hop = 0; hop < hops; ++hop) {
+      const std::string name =
+          random.from_alphabet("ABCDEFGHIJKLMNOPQRSTUVWXYZ", random.between(3, 6));
+      statements.push_back(hop == 0 ? fill_in(first, "subject", name, "value", value)
+                                    : fill_in(next, "subject", name, "value", previous));
+      previous = name;
+    }
+    asked_value = value;
+  }
+  // The order matters here: statements are placed at ascending random places.
+  const bool repeated = random.chance(0.6);
+  std::vector<std::string> pieces = repeated
+                                        ? repeated_filler(*context.corpus, random, context.count,
+                                                          context.tokens - kOverheadTokens)
+                                        : document_filler(*context.corpus, random, context.count,
+                                                          context.tokens - kOverheadTokens);
+  std::vector<int64_t> places;
+  for (size_t i = 0; i < statements.size(); ++i) {
+    places.push_back(random.between(0, static_cast<int64_t>(pieces.size())));
+  }
+  std::sort(places.begin(), places.end());
+  for (size_t i = statements.size(); i-- > 0;) {
+    pieces.insert(pieces.begin() + places[i], statements[i]);
+  }
+  const std::string document = join_with_inserts(std::move(pieces), {}, random, "\n");
+  TrainingPrompt prompt;
+  prompt.kind = "aliases";
+  prompt.text = fmt::format("{}\n\nWhich names above end up with the value {}? List every one.",
+                            document, asked_value);
+  if (random.chance(0.7)) {
+    prompt.answer_prefix = fmt::format("The names with the value {} are:", asked_value);
+  }
+  prompt.max_new_tokens = 32;
+  return prompt;
+}
+
+TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& random) {
+  const bool made_up = random.chance(0.4);
+  const auto make_word = [&] {
+    return made_up ? random.from_alphabet("abcdefghijklmnopqrstuvwxyz", random.between(5, 7))
+                   : random.pick(context.corpus->words);
+  };
+  const int64_t common = random.between(3, 10);
+  const int64_t common_times = random.between(8, 30);
+  const int64_t rare_times = random.between(1, 3);
+  std::vector<std::string> list;
+  int64_t have = 0;
+  const bool numbered = !made_up && random.chance(0.7);
+  std::string probe;  // twenty words tell how many tokens a word takes
+  for (int i = 0; i < 20; ++i) {
+    probe += numbered ? fmt::format("{}) {}\n", 100 + i, make_word()) : make_word() + " ";
+  }
+  const int64_t room = std::max<int64_t>(
+      40, (context.tokens - kOverheadTokens) * 20 / std::max<int64_t>(20, context.count(probe)));
+  for (int64_t i = 0; i < common; ++i) {
+    const std::string word = make_word();
+    // Falling counts for made-up words, equal ones for the numbered list.
+    const int64_t times = std::max<int64_t>(
+        2, made_up ? static_cast<int64_t>(static_cast<double>(room) * 0.4 /
+                                          std::pow(static_cast<double>(i + 1), 1.6))
+                   : common_times);
+    for (int64_t t = 0; t < times && have < room; ++t, ++have) {
+      list.push_back(word);
+    }
+  }
+  while (have < room) {
+    const std::string word = make_word();
+    for (int64_t t = 0; t < rare_times && have < room; ++t, ++have) {
+      list.push_back(word);
+    }
+  }
+  random.shuffle(list);
+  std::string document;
+  for (size_t i = 0; i < list.size(); ++i) {
+    document += numbered ? fmt::format("{}) {}\n", i + 1, list[i]) : list[i] + " ";
+  }
+  const int64_t asked = std::min<int64_t>(common, made_up ? 3 : random.between(3, 10));
+  TrainingPrompt prompt;
+  prompt.kind = "counts";
+  prompt.text =
+      random.chance(0.5)
+          ? fmt::format("{}\n\nWhich {} words come up most in the list above?", document, asked)
+          : fmt::format(
+                "Some words of this list come up much more than others.\n\n{}\n\n"
+                "Name the {} that come up most.",
+                document, asked);
+  if (random.chance(0.7)) {
+    prompt.answer_prefix = fmt::format("The {} words that come up most are:", asked);
+  }
+  prompt.max_new_tokens = 64;
+  return prompt;
+}
+
+}  // namespace kvlab

@@ -1,0 +1,13 @@
+// Prompts that ask for something planted in the text: facts, records, aliases, counted words.
+#pragma once
+
+#include "datasets/training/prompt_kinds.h"
+
+namespace kvlab {
+
+TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& random);
+
+}  // namespace kvlab

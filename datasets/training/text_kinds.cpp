@@ -1,0 +1,151 @@
+#include "datasets/training/text_kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace kvlab {
+namespace {
+
+constexpr int64_t kOverheadTokens = 120;
+
+// First sentence-like part of a paragraph, on one line.
+std::string first_words(const std::string& paragraph, size_t max_characters) {
+  std::string line = paragraph.substr(0, max_characters);
+  std::replace(line.begin(), line.end(), '\n', ' ');
+  const size_t space = line.rfind(' ');
+  if (paragraph.size() > max_characters && space != std::string::npos) {
+    line.resize(space);
+  }
+  return line;
+}
+
+const char* source_title(const std::string& source) {
+  if (source == "git") return "version control";
+  if (source == "perl") return "the Perl language";
+  if (source == "linux") return "the kernel";
+  if (source == "python") return "Python code";
+  if (source == "postgresql") return "databases";
+  if (source == "policy") return "packaging rules";
+  return "system administration";
+}
+
+}  // namespace
+
+TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& random) {
+  std::vector<std::string> passages;
+  int64_t have = 0;
+  while (have < context.tokens - kOverheadTokens) {
+    passages.push_back(document_run(*context.corpus, random, context.count, random.between(60, 260),
+                                    random.chance(0.05)));
+    have += context.count(passages.back()) + 6;
+  }
+  const std::string label = random.pick(std::vector<std::string>{"Passage", "Section", "Note"});
+  std::string text;
+  for (size_t i = 0; i < passages.size(); ++i) {
+    text += fmt::format("[{} {}]\n{}\n\n", label, i + 1, passages[i]);
+  }
+  const size_t wanted = static_cast<size_t>(random.below(static_cast<int64_t>(passages.size())));
+  const std::string& passage = passages[wanted];
+  TrainingPrompt prompt;
+  prompt.kind = "passages";
+  if (random.chance(0.35)) {
+    const std::string quote =
+        first_words(passage.substr(std::min(passage.size() / 3, passage.size() - 1)), 90);
+    prompt.text = fmt::format("{}In which {} do these words stand: \"{}\"?", text, label, quote);
+    prompt.answer_prefix = random.chance(0.5) ? fmt::format("They stand in {}", label) : "";
+    prompt.max_new_tokens = 32;
+    return prompt;
+  }
+  // A question whose answer the passage holds: what it says about one of its own words.
+  std::string topic = first_words(passage, 60);
+  prompt.text = random.chance(0.5)
+                    ? fmt::format(
+                          "{}Answer from the text only, in a few words. What does it say "
+                          "about this: \"{}\"?",
+                          text, topic)
+                    : fmt::format("{}Question: what comes after \"{}\" in the text?", text, topic);
+  prompt.answer_prefix = random.chance(0.5) ? "Answer:" : "";
+  prompt.max_new_tokens = 48;
+  return prompt;
+}
+
+TrainingPrompt make_completion_prompt(const PromptContext& context, SeededRandom& random) {
+  const auto pieces =
+      document_filler(*context.corpus, random, context.count, context.tokens - kOverheadTokens);
+  std::string text = join_with_inserts(pieces, {}, random, "\n\n");
+  const std::string& paragraph = random.pick(pieces);
+  std::string begin = first_words(paragraph, static_cast<size_t>(random.between(40, 100)));
+  TrainingPrompt prompt;
+  prompt.kind = "completion";
+  prompt.text = fmt::format(
+      "{}\n\nOne sentence of the text begins with \"{}\". Write how it goes on.", text, begin);
+  prompt.answer_prefix = random.chance(0.6) ? begin : "";
+  prompt.max_new_tokens = 64;
+  return prompt;
+}
+
+TrainingPrompt make_summary_prompt(const PromptContext& context, SeededRandom& random) {
+  static const std::vector<std::string> requests = {
+      "Summarize the text above in one paragraph.",
+      "Give the main points of this text.",
+      "Write a short summary of what you have read.",
+      "What is this text about? Answer in a few sentences.",
+  };
+  TrainingPrompt prompt;
+  prompt.kind = "summary";
+  const std::string text = document_run(*context.corpus, random, context.count,
+                                        context.tokens - kOverheadTokens, random.chance(0.1));
+  const std::string& request = random.pick(requests);
+  prompt.text = random.chance(0.5) ? fmt::format("{}\n\n{}", text, request)
+                                   : fmt::format("You are given a report. {}\n\nReport:\n{}\n\n{}",
+                                                 request, text, request);
+  prompt.max_new_tokens = 192;
+  return prompt;
+}
+
+TrainingPrompt make_continuation_prompt(const PromptContext& context, SeededRandom& random) {
+  TrainingPrompt prompt;
+  prompt.kind = "continuation";
+  const bool code = random.chance(0.7);
+  std::string text =
+      document_run(*context.corpus, random, context.count, context.tokens - 20, code);
+  // Cut at a random point of the last tenth, at a line break where code goes on by lines.
+  const size_t cut =
+      text.size() - static_cast<size_t>(random.below(static_cast<int64_t>(text.size() / 10) + 1));
+  const size_t line = text.rfind('\n', cut == 0 ? 0 : cut - 1);
+  text.resize(code && line != std::string::npos && line > text.size() / 2 ? line + 1 : cut);
+  prompt.chat_template = random.chance(0.3);
+  prompt.text = prompt.chat_template
+                    ? fmt::format("Go on with this {}:\n{}", code ? "code" : "text", text)
+                    : text;
+  prompt.max_new_tokens = 64;
+  return prompt;
+}
+
+TrainingPrompt make_few_shot_prompt(const PromptContext& context, SeededRandom& random) {
+  const std::string input = random.pick(std::vector<std::string>{"Text", "Snippet", "Input"});
+  const std::string output = random.pick(std::vector<std::string>{"Topic", "Label", "Class"});
+  std::string text =
+      random.chance(0.5) ? "Say what each piece of text is about.\n\n" : std::string();
+  int64_t have = 0;
+  while (have < context.tokens - kOverheadTokens) {
+    const TrainingDocument& document = random.pick(context.corpus->documents);
+    const std::string shot = fmt::format(
+        "{}: {}\n{}: {}\n\n", input,
+        first_words(random.pick(document.paragraphs), static_cast<size_t>(random.between(80, 300))),
+        output, source_title(document.source));
+    have += context.count(shot);
+    text += shot;
+  }
+  const TrainingDocument& last = random.pick(context.corpus->documents);
+  text += fmt::format("{}: {}\n{}:", input, first_words(random.pick(last.paragraphs), 200), output);
+  TrainingPrompt prompt;
+  prompt.kind = "few_shot";
+  prompt.text = std::move(text);
+  prompt.chat_template = random.chance(0.3);
+  prompt.max_new_tokens = 48;
+  return prompt;
+}
+
+}  // namespace kvlab

@@ -1,0 +1,27 @@
+// Which set of vector instructions the kernels use, chosen at run time.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+namespace kvlab {
+
+enum class CpuLevel {
+  kReference,  // plain loops, for checking
+  kPortable,   // compiler-vectorised C++, any CPU
+  kAvx512,     // AVX-512 F, BW, DQ, VL and BF16
+};
+
+std::string_view cpu_level_name(CpuLevel level);  // "reference", "portable", "avx512"
+
+// Every level that this CPU runs, ascending.
+std::vector<CpuLevel> supported_cpu_levels();
+
+// The level in use: the highest supported, unless the environment variable KVLAB_CPU_LEVEL names
+// another (an unknown or unsupported name is ignored) or set_cpu_level was called.
+CpuLevel cpu_level();
+
+// For tests and benchmarks; the level must be a supported one. Not while a kernel runs.
+void set_cpu_level(CpuLevel level);
+
+}  // namespace kvlab

@@ -1,0 +1,182 @@
+#include <immintrin.h>
+
+#include "harness/kernels/avx512_math.h"
+#include "harness/kernels/decode_attention_kernels.h"
+
+namespace kvlab {
+namespace {
+
+using avx512::first_lanes_16;
+using avx512::first_lanes_32;
+
+// Lane-wise products of a query and a key, summed over the blocks of a register's width.
+inline __m512 multiply(const BFloat16* query, const BFloat16* key, int64_t head_dim) {
+  __m512 sum = _mm512_setzero_ps();
+  int64_t d = 0;
+  for (; d + 32 <= head_dim; d += 32) {
+    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_loadu_si512(query + d)),
+                           reinterpret_cast<__m512bh>(_mm512_loadu_si512(key + d)));
+  }
+  if (d < head_dim) {
+    const __mmask32 mask = first_lanes_32(head_dim - d);
+    sum =
+        _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, query + d)),
+                         reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, key + d)));
+  }
+  return sum;
+}
+
+inline __m512 multiply(const float* query, const float* key, int64_t head_dim) {
+  __m512 sum = _mm512_setzero_ps();
+  int64_t d = 0;
+  for (; d + 16 <= head_dim; d += 16) {
+    sum = _mm512_fmadd_ps(_mm512_loadu_ps(query + d), _mm512_loadu_ps(key + d), sum);
+  }
+  if (d < head_dim) {
+    const __mmask16 mask = first_lanes_16(head_dim - d);
+    sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, query + d),
+                          _mm512_maskz_loadu_ps(mask, key + d), sum);
+  }
+  return sum;
+}
+
+// Scaled scores of one query against a run.
+template <typename Element>
+void score_run(const Element* query, const Element* keys, int64_t len, int64_t head_dim,
+               float scale, float* scores) {
+  for (int64_t i = 0; i < len; i += 16) {
+    __m512 partial[16];
+    if (i + 16 <= len) {
+#pragma GCC unroll 16
+      for (int64_t j = 0; j < 16; ++j) {
+        partial[j] = multiply(query, keys + (i + j) * head_dim, head_dim);
+      }
+    } else {
+      for (int64_t j = 0; j < 16; ++j) {
+        partial[j] = i + j < len ? multiply(query, keys + (i + j) * head_dim, head_dim)
+                                 : _mm512_setzero_ps();
+      }
+    }
+    const __m512 score = _mm512_mul_ps(avx512::sum_lanes_of_16(partial), _mm512_set1_ps(scale));
+    _mm512_mask_storeu_ps(scores + i, first_lanes_16(len - i), score);
+  }
+}
+
+// Turns scores into weights; returns through the chunk's largest and sum.
+void soften(float* scores, int64_t len, float* largest_out, float* sum_out) {
+  __m512 largest = _mm512_set1_ps(-__builtin_inff());
+  for (int64_t i = 0; i < len; i += 16) {
+    const __mmask16 mask = first_lanes_16(len - i);
+    largest = _mm512_mask_max_ps(largest, mask, largest, _mm512_maskz_loadu_ps(mask, scores + i));
+  }
+  *largest_out = _mm512_reduce_max_ps(largest);
+  largest = _mm512_set1_ps(*largest_out);
+  __m512 sum = _mm512_setzero_ps();
+  for (int64_t i = 0; i < len; i += 16) {
+    const __mmask16 mask = first_lanes_16(len - i);
+    const __m512 weight =
+        avx512::exp_ps(_mm512_sub_ps(_mm512_mask_loadu_ps(largest, mask, scores + i), largest));
+    _mm512_mask_storeu_ps(scores + i, mask, weight);
+    sum = _mm512_mask_add_ps(sum, mask, sum, weight);
+  }
+  *sum_out = _mm512_reduce_add_ps(sum);
+}
+
+// Adds the weighted values of both runs to kRows query rows, dimensions [d, d + 16 * kBlocks).
+template <typename Element, int kRows, int kBlocks>
+void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
+  __mmask16 masks[kBlocks];
+  for (int b = 0; b < kBlocks; ++b) {
+    masks[b] = first_lanes_16(chunk.head_dim - d - 16 * b);
+  }
+  __m512 sums[kRows][kBlocks];
+#pragma GCC unroll 4
+  for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+    for (int b = 0; b < kBlocks; ++b) {
+      sums[r][b] = _mm512_setzero_ps();
+    }
+  }
+  const float* weights = chunk.weights + first_row * chunk.score_stride;
+  for (const DecodeRun& run : chunk.runs) {
+    const Element* value = static_cast<const Element*>(run.values) + d;
+    for (int64_t i = 0; i < run.len; ++i, value += chunk.head_dim) {
+      __m512 v[kBlocks];
+#pragma GCC unroll 4
+      for (int b = 0; b < kBlocks; ++b) {
+        v[b] = avx512::load_floats(value + 16 * b, masks[b]);
+      }
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        const __m512 weight = _mm512_set1_ps(weights[r * chunk.score_stride + i]);
+#pragma GCC unroll 4
+        for (int b = 0; b < kBlocks; ++b) {
+          sums[r][b] = _mm512_fmadd_ps(weight, v[b], sums[r][b]);
+        }
+      }
+    }
+    weights += run.len;
+  }
+  for (int r = 0; r < kRows; ++r) {
+    for (int b = 0; b < kBlocks; ++b) {
+      _mm512_mask_storeu_ps(chunk.output + (first_row + r) * chunk.head_dim + d + 16 * b, masks[b],
+                            sums[r][b]);
+    }
+  }
+}
+
+template <typename Element, int kRows>
+void weigh_rows(const DecodeChunk& chunk, int64_t first_row) {
+  int64_t d = 0;
+  for (; d + 64 <= chunk.head_dim; d += 64) {
+    weigh_values<Element, kRows, 4>(chunk, first_row, d);
+  }
+  for (; d < chunk.head_dim; d += 16) {
+    weigh_values<Element, kRows, 1>(chunk, first_row, d);
+  }
+}
+
+template <typename Element>
+void attend(const DecodeChunk& chunk) {
+  const int64_t len = chunk.runs[0].len + chunk.runs[1].len;
+  for (int64_t row = 0; row < chunk.group_size; ++row) {
+    const Element* query = static_cast<const Element*>(chunk.queries) + row * chunk.head_dim;
+    float* scores = chunk.weights + row * chunk.score_stride;
+    float* place = scores;
+    for (const DecodeRun& run : chunk.runs) {
+      score_run(query, static_cast<const Element*>(run.keys), run.len, chunk.head_dim, chunk.scale,
+                place);
+      place += run.len;
+    }
+    soften(scores, len, chunk.largest + row, chunk.sum + row);
+  }
+  int64_t row = 0;
+  for (; row + 4 <= chunk.group_size; row += 4) {
+    weigh_rows<Element, 4>(chunk, row);
+  }
+  switch (chunk.group_size - row) {
+    case 3:
+      weigh_rows<Element, 3>(chunk, row);
+      break;
+    case 2:
+      weigh_rows<Element, 2>(chunk, row);
+      break;
+    case 1:
+      weigh_rows<Element, 1>(chunk, row);
+      break;
+    default:
+      break;
+  }
+}
+
+}  // namespace
+
+void decode_chunk_avx512(const DecodeChunk& chunk) {
+  if (chunk.type == ElementType::kFloat32) {
+    attend<float>(chunk);
+  } else {
+    attend<BFloat16>(chunk);
+  }
+}
+
+}  // namespace kvlab

@@ -1,0 +1,75 @@
+#include "harness/sweep/exclude.h"
+
+#include "harness/base/status.h"
+
+namespace kvlab {
+namespace {
+
+// A budget in a rule is written as in `budgets`: 128, {"share": 0.1} or "10%".
+std::string rule_text(const Json& value) {
+  if (value.is_string()) {
+    return value.get<std::string>();
+  }
+  if (value.is_object() && value.contains("share") && value.at("share").is_number()) {
+    return fmt::format("{}%", value.at("share").get<double>() * 100);
+  }
+  return dump_json(value);
+}
+
+bool rule_matches(const Json& wanted, const std::string& actual) {
+  if (!wanted.is_array()) {
+    return rule_text(wanted) == actual;
+  }
+  for (const Json& one : wanted) {
+    if (rule_text(one) == actual) {
+      return true;
+    }
+  }
+  return false;
+}
+
+std::string fact(const CellFacts& facts, const std::string& key) {
+  if (key == "model") return facts.model;
+  if (key == "benchmark") return facts.benchmark;
+  if (key == "task") return facts.task;
+  if (key == "length") return fmt::format("{}", facts.length);
+  if (key == "method") return facts.method;
+  if (key == "label") return facts.label;
+  if (key == "budget") return facts.budget;
+  return facts.question_aware ? "true" : "false";  // question_aware; the schema knows no other
+}
+
+}  // namespace
+
+std::string CellFacts::path() const {
+  return fmt::format("{}/{}/{}/{}/{}", benchmark, task, length, method, budget);
+}
+
+absl::StatusOr<CellFilter> CellFilter::make(const std::vector<Json>& exclude,
+                                            const std::string& pattern) {
+  CellFilter filter;
+  filter.exclude_ = exclude;
+  filter.has_pattern_ = !pattern.empty();
+  try {
+    filter.pattern_ = std::regex(pattern);
+  } catch (const std::regex_error& error) {
+    return invalid_argument("--filter \"{}\" is not a regular expression: {}", pattern,
+                            error.what());
+  }
+  return filter;
+}
+
+bool CellFilter::keeps(const CellFacts& facts) const {
+  for (const Json& rule : exclude_) {
+    bool all = true;
+    for (const auto& [key, wanted] : rule.items()) {
+      all = all && rule_matches(wanted, fact(facts, key));
+    }
+    if (all) {
+      return false;
+    }
+  }
+  return !has_pattern_ || std::regex_search(facts.path(), pattern_);
+}
+
+}  // namespace kvlab

@@ -1,0 +1,50 @@
+// A training recipe: everything that decides the trained adapter, in one JSON file.
+#pragma once
+
+#include <absl/status/statusor.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "datasets/training/builder.h"
+#include "harness/base/json.h"
+#include "methods/lookahead_kv/adapter.h"
+
+namespace kvlab {
+
+struct TrainingRecipe {
+  std::filesystem::path path;
+  std::filesystem::path model_dir;
+
+  LookaheadShape shape;
+  std::string token_init = "embedding";  // or "normal"
+  uint64_t init_seed = 1;
+  std::filesystem::path start_from;  // an adapter to go on from; empty: a fresh one
+
+  std::filesystem::path text_dir;  // plain text documents, see datasets/training/documents.h
+  TrainingMix mix;
+  std::vector<std::filesystem::path> instruction_files;
+  int64_t max_reply_tokens = 128;
+  int64_t held_out = 32;                               // the last prompts, never trained on
+  std::vector<std::filesystem::path> benchmark_texts;  // must share no 13 words with a prompt
+
+  double learning_rate = 1e-3;
+  int64_t batch = 4;
+  double passes = 1;  // over the training prompts
+  int64_t warmup_steps = 10;
+  double clip = 1.0;  // largest norm of all gradients together
+  uint64_t order_seed = 1;
+  int64_t evaluate_every = 50;    // steps
+  int64_t checkpoint_every = 10;  // steps
+  std::vector<int64_t> recall_budgets = {64, 128};
+
+  Json source;       // as written
+  std::string hash;  // SHA-256 of `source`
+};
+
+// Errors name the file, the key and what would be valid; unknown keys are refused.
+absl::StatusOr<TrainingRecipe> load_training_recipe(const std::filesystem::path& path);
+
+}  // namespace kvlab

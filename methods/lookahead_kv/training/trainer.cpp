@@ -1,0 +1,219 @@
+#include "methods/lookahead_kv/training/trainer.h"
+
+#include <c10/core/GradMode.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <numeric>
+#include <random>
+
+#include "datasets/training/seeded_random.h"
+#include "harness/base/interrupt.h"
+#include "harness/base/status.h"
+#include "methods/lookahead_kv/training/attention_target.h"
+#include "methods/lookahead_kv/training/optimizer.h"
+
+namespace kvlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The order of training samples: a fresh shuffle for every pass, known from the seed alone, so that
+// a resumed run sees what an unbroken one would.
+class SampleOrder final {
+ public:
+  SampleOrder(size_t count, uint64_t seed) : count_(count), seed_(seed) {}
+
+  size_t at(int64_t draw) {
+    const int64_t pass = draw / static_cast<int64_t>(count_);
+    if (pass != pass_) {
+      order_.resize(count_);
+      std::iota(order_.begin(), order_.end(), size_t{0});
+      SeededRandom random(seed_ * 1'000'003 + static_cast<uint64_t>(pass));
+      random.shuffle(order_);
+      pass_ = pass;
+    }
+    return order_[static_cast<size_t>(draw % static_cast<int64_t>(count_))];
+  }
+
+ private:
+  size_t count_;
+  uint64_t seed_;
+  int64_t pass_ = -1;
+  std::vector<size_t> order_;
+};
+
+absl::StatusOr<std::shared_ptr<LookaheadAdapter>> first_adapter(const TrainingRecipe& recipe,
+                                                                const FrozenModel& frozen) {
+  if (!recipe.start_from.empty()) {
+    return LookaheadAdapter::load(recipe.start_from, frozen.config, {});
+  }
+  return LookaheadAdapter::initialise(
+      frozen.config, recipe.shape,
+      recipe.token_init == "embedding" ? frozen.weights.embedding : at::Tensor(), recipe.init_seed);
+}
+
+absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, CausalLm& base,
+                                           FrozenModel& frozen, const LookaheadAdapter& adapter,
+                                           std::span<const TrainingSample> held_out, int64_t step) {
+  HeldOutEvaluation evaluation{.step = step, .loss = 0, .recall = {}};
+  std::vector<double> recall(recipe.recall_budgets.size(), 0);
+  for (const TrainingSample& sample : held_out) {
+    KVLAB_ASSIGN_OR_RETURN(const SampleLoss one,
+                           sample_loss(base, frozen, adapter, sample, /*backward=*/false,
+                                       /*weight=*/1, recipe.recall_budgets));
+    evaluation.loss += one.loss / static_cast<double>(held_out.size());
+    for (size_t i = 0; i < recall.size(); ++i) {
+      recall[i] += one.recall[i] / static_cast<double>(held_out.size());
+    }
+  }
+  for (size_t i = 0; i < recall.size(); ++i) {
+    evaluation.recall.emplace_back(recipe.recall_budgets[i], recall[i]);
+  }
+  return evaluation;
+}
+
+}  // namespace
+
+absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
+                                       const LookaheadAdapter& adapter,
+                                       const TrainingSample& sample, bool backward, double weight,
+                                       const std::vector<int64_t>& recall_budgets) {
+  const auto prompt_len = static_cast<int64_t>(sample.prompt_ids.size());
+  const auto reply_len = static_cast<int64_t>(sample.reply_ids.size());
+  std::vector<int32_t> ids = sample.prompt_ids;
+  ids.insert(ids.end(), sample.reply_ids.begin(), sample.reply_ids.end());
+  PrefillOptions options;
+  options.needs.tail_queries = reply_len;
+  KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<PromptState> state, base.prefill(ids, options));
+  const at::ScalarType dtype = adapter.tokens().scalar_type();
+  const auto prompt = [&](int64_t layer) {
+    const LayerState& all = state->layers[static_cast<size_t>(layer)];
+    return PromptLayer{.keys = all.keys.narrow(1, 0, prompt_len),
+                       .values = all.values.narrow(1, 0, prompt_len)};
+  };
+  SampleLoss result;
+  result.recall.assign(recall_budgets.size(), 0);
+  const auto layers = static_cast<double>(frozen.config.num_layers);
+  const double scale = 1.0 / (layers * static_cast<double>(frozen.config.num_heads));
+  at::Tensor total;
+  const auto visit = [&](int64_t layer, const at::Tensor& scores) {
+    const LayerState& all = state->layers[static_cast<size_t>(layer)];
+    const at::Tensor target = attention_target(all.tail_queries, all.keys.narrow(1, 0, prompt_len),
+                                               all.keys.narrow(1, prompt_len, reply_len), dtype);
+    const at::Tensor divergence = attention_divergence(target, scores) * scale;
+    total = total.defined() ? total + divergence : divergence;
+    for (size_t i = 0; i < recall_budgets.size(); ++i) {
+      result.recall[i] +=
+          attention_recall(target, scores.detach(), frozen.config.num_kv_heads, recall_budgets[i]) /
+          layers;
+    }
+  };
+  if (backward) {
+    lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
+    (total * weight).backward();
+  } else {
+    const c10::NoGradGuard no_grad;
+    lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
+  }
+  result.loss = total.item<double>();
+  return result;
+}
+
+absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, CausalLm& base,
+                                              FrozenModel& frozen,
+                                              const std::vector<TrainingSample>& samples,
+                                              const std::string& data_hash,
+                                              const std::filesystem::path& out_dir,
+                                              double deadline_s, TrainingObserver& observer) {
+  const auto held = std::min<size_t>(static_cast<size_t>(recipe.held_out), samples.size());
+  const size_t count = samples.size() - held;
+  if (count == 0) {
+    return invalid_argument("{}: {} prompts, of which {} are held out: nothing to train on",
+                            recipe.path.string(), samples.size(), held);
+  }
+  const std::span<const TrainingSample> training(samples.data(), count);
+  const std::span<const TrainingSample> held_out(samples.data() + count, held);
+  KVLAB_ASSIGN_OR_RETURN(const auto adapter, first_adapter(recipe, frozen));
+  adapter->require_gradients();
+  const auto total_steps = std::max<int64_t>(
+      1, static_cast<int64_t>(std::llround(recipe.passes * static_cast<double>(count) /
+                                           static_cast<double>(recipe.batch))));
+  AdapterOptimizer optimizer(adapter->named_tensors(), {.learning_rate = recipe.learning_rate,
+                                                        .warmup_steps = recipe.warmup_steps,
+                                                        .total_steps = total_steps,
+                                                        .clip = recipe.clip});
+  const std::filesystem::path checkpoint = out_dir / "checkpoint.safetensors";
+  std::map<std::string, std::string, std::less<>> metadata = {{"recipe_hash", recipe.hash},
+                                                              {"data_hash", data_hash}};
+  if (std::filesystem::exists(checkpoint)) {
+    KVLAB_ASSIGN_OR_RETURN(const auto before, optimizer.restore(checkpoint));
+    for (const auto& [key, value] : metadata) {
+      const auto it = before.find(key);
+      if (it == before.end() || it->second != value) {
+        return failed_precondition(
+            "{}: belongs to another recipe or other data ({} differs); use another output folder",
+            checkpoint.string(), key);
+      }
+    }
+  }
+  const auto save = [&]() -> absl::Status {
+    KVLAB_RETURN_IF_ERROR(optimizer.save(checkpoint, metadata));
+    return adapter->save(
+        out_dir / "adapter.safetensors", frozen.config, at::kBFloat16,
+        {{"base_model", std::filesystem::weakly_canonical(recipe.model_dir).filename().string()},
+         {"recipe", dump_json(recipe.source)},
+         {"recipe_hash", recipe.hash},
+         {"data_hash", data_hash},
+         {"steps", fmt::format("{} of {}", optimizer.steps_done(), total_steps)}});
+  };
+  SampleOrder order(count, recipe.order_seed);
+  const Clock::time_point start = Clock::now();
+  TrainingOutcome outcome{.steps = optimizer.steps_done(), .total_steps = total_steps};
+  if (outcome.steps == 0 && held > 0) {
+    KVLAB_ASSIGN_OR_RETURN(const auto evaluation,
+                           evaluate(recipe, base, frozen, *adapter, held_out, 0));
+    KVLAB_RETURN_IF_ERROR(observer.on_evaluation(evaluation));
+  }
+  while (outcome.steps < total_steps) {
+    const Clock::time_point step_start = Clock::now();
+    TrainingStep step{.step = outcome.steps + 1};
+    for (int64_t b = 0; b < recipe.batch; ++b) {
+      const TrainingSample& sample = training[order.at(outcome.steps * recipe.batch + b)];
+      KVLAB_ASSIGN_OR_RETURN(
+          const SampleLoss one,
+          sample_loss(base, frozen, *adapter, sample, /*backward=*/true,
+                      1.0 / static_cast<double>(recipe.batch), /*recall_budgets=*/{}));
+      step.loss += one.loss / static_cast<double>(recipe.batch);
+    }
+    const auto info = optimizer.step();
+    step.learning_rate = info.learning_rate;
+    step.gradient_norm = info.gradient_norm;
+    step.seconds = seconds_since(step_start);
+    outcome.steps = optimizer.steps_done();
+    KVLAB_RETURN_IF_ERROR(observer.on_step(step));
+    const bool last = outcome.steps == total_steps;
+    if (held > 0 && (last || outcome.steps % recipe.evaluate_every == 0)) {
+      KVLAB_ASSIGN_OR_RETURN(const auto evaluation,
+                             evaluate(recipe, base, frozen, *adapter, held_out, outcome.steps));
+      KVLAB_RETURN_IF_ERROR(observer.on_evaluation(evaluation));
+    }
+    const bool out_of_time = deadline_s > 0 && seconds_since(start) > deadline_s;
+    const bool stop = !last && (interrupted() || out_of_time);
+    if (last || stop || outcome.steps % recipe.checkpoint_every == 0) {
+      KVLAB_RETURN_IF_ERROR(save());
+    }
+    if (stop) {
+      outcome.interrupted = true;
+      break;
+    }
+  }
+  return outcome;
+}
+
+}  // namespace kvlab
