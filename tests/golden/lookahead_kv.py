@@ -22,7 +22,7 @@ golden writes lookahead_kv/MODEL.safetensors:
     last_logits      float32 [vocab]                  of the last prompt row, same pass
     n{B}.kept, .counts, .lowest_kept, .highest_dropped  group mean, max-pool 7, best B (32, 64)
     loss             float64 [1];  divergence float64 [layers, num_heads]
-    truth            float64 [layers, num_heads, N]   of which only the middle layer is kept
+    truth            float64 [num_heads, N]           of layer layers / 2, before its division
     grad.NAME        float64, as the adapter's tensor NAME
 """
 
@@ -143,7 +143,8 @@ def make_adapter(name):
             tensors[f"{at}.lora_B"] = 0.1 * noise(linear.out_features, rank)
     info = {"num_lookahead_tokens": str(facts["tokens"]), "lora_rank": str(rank),
             "lora_alpha": str(facts["alpha"]), "base": name, "note": "random, for tests"}
-    path = common.MODELS / f"{name}.adapter.safetensors"
+    path = common.out_path(common.MODELS / f"{name}.adapter.safetensors")
+    path.parent.mkdir(parents=True, exist_ok=True)
     save_file(tensors, str(path), metadata=info)
     path.chmod(0o644)
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KB")
