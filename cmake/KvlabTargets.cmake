@@ -53,6 +53,12 @@ endfunction()
 # One precompiled ATen header for every torch target.
 function(kvlab_reuse_torch_pch TARGET_NAME)
   if(NOT KVLAB_SANITIZE)
+    get_target_property(_type ${TARGET_NAME} TYPE)
+    if(_type STREQUAL "EXECUTABLE")
+      # The header was compiled with -fPIC; with an executable's -fPIE it would be ignored.
+      set_target_properties(${TARGET_NAME} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${TARGET_NAME} PRIVATE -fPIC)
+    endif()
     target_precompile_headers(${TARGET_NAME} REUSE_FROM kvlab_torch_pch)
   endif()
 endfunction()
