@@ -108,12 +108,15 @@ def h2o(prompt, sums, budget, recent):
                             recent)
 
 
-def tova(prompt, budget):
+def tova(prompt, budget, forced=0):
+    """forced: 1 keeps the last token whatever its score (kvpress's reading)."""
+
     def scores(layer):
         weights = eviction.attention(prompt.queries[layer][:, -1:], prompt.keys[layer])
-        return weights[:, 0].mean(dim=0).expand(prompt.keys[layer].shape[0], -1)
+        mass = weights[:, 0].mean(dim=0)[: prompt.length - forced]
+        return mass.expand(prompt.keys[layer].shape[0], -1)
 
-    return eviction.uniform(prompt, scores, budget, 0)
+    return eviction.uniform(prompt, scores, budget, forced)
 
 
 def oracle(prompt, reply, budget, own_keys):
