@@ -22,7 +22,6 @@ int main(int argc, char** argv) {
   kvlab::add_score_command(app, action);
   kvlab::add_tokenize_command(app, action);
   kvlab::add_train_command(app, action);
-  kvlab::add_show_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;
