@@ -17,6 +17,7 @@ const std::vector<const Benchmark*>& benchmarks() {
       &ruler,
       &longbench,
       &needle_grid,
+      &longbench,
   };
   return all;
 }

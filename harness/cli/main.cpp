@@ -15,10 +15,12 @@ int main(int argc, char** argv) {
   kvlab::CommandAction action;
   kvlab::add_data_command(app, action);
   kvlab::add_list_command(app, action);
+  kvlab::add_run_command(app, action);
+  kvlab::add_report_command(app, action);
   kvlab::add_compare_command(app, action);
   kvlab::add_merge_command(app, action);
-  kvlab::add_report_command(app, action);
-  kvlab::add_run_command(app, action);
+  kvlab::add_list_command(app, action);
+  kvlab::add_data_command(app, action);
   kvlab::add_score_command(app, action);
   kvlab::add_tokenize_command(app, action);
   kvlab::add_train_command(app, action);
