@@ -24,7 +24,4 @@ size_t python_length(std::string_view text);
 // A JSON string as json.dumps(text) writes it: ASCII only, other code points as \uXXXX.
 std::string python_json_string(std::string_view text);
 
-// text.replace(from, to), every occurrence, left to right. `from` is not empty.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
-
 }  // namespace kvlab
