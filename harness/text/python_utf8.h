@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/text/replace.h"
+
 namespace kvlab {
 
 // str.strip() without arguments.
