@@ -13,7 +13,6 @@ const std::vector<const Benchmark*>& benchmarks() {
   static const RulerBenchmark ruler;
   static const LongBenchBenchmark longbench;
   static const NeedleGridBenchmark needle_grid;
-  static const LongBenchBenchmark longbench;
   static const std::vector<const Benchmark*> all = {
       &ruler,
       &needle_grid,

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "harness/base/check.h"
 #include "harness/text/python_text.h"
 
 namespace kvlab {
