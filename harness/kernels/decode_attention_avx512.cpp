@@ -86,6 +86,7 @@ void soften(float* scores, int64_t len, float* largest_out, float* sum_out) {
 template <typename Element, int kRows, int kBlocks>
 void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
   __mmask16 masks[kBlocks];
+#pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     masks[b] = first_lanes_16(chunk.head_dim - d - 16 * b);
   }
@@ -117,7 +118,9 @@ void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
     }
     weights += run.len;
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       _mm512_mask_storeu_ps(chunk.output + (first_row + r) * chunk.head_dim + d + 16 * b, masks[b],
                             sums[r][b]);
