@@ -40,25 +40,33 @@ inline __m512 multiply(const float* query, const float* key, int64_t head_dim) {
   return sum;
 }
 
-// Scaled scores of one query against a run.
+// Scaled scores of all queries against a run, into scores[row * score_stride + ...]. Sixteen keys
+// at a time meet every query while they are near.
 template <typename Element>
-void score_run(const Element* query, const Element* keys, int64_t len, int64_t head_dim,
-               float scale, float* scores) {
-  for (int64_t i = 0; i < len; i += 16) {
-    __m512 partial[16];
-    if (i + 16 <= len) {
+void score_run(const DecodeChunk& chunk, const DecodeRun& run, float* scores) {
+  const int64_t head_dim = chunk.head_dim;
+  const __m512 scale = _mm512_set1_ps(chunk.scale);
+  for (int64_t i = 0; i < run.len; i += 16) {
+    const Element* keys = static_cast<const Element*>(run.keys) + i * head_dim;
+    const int64_t count = run.len - i < 16 ? run.len - i : 16;
+    for (int64_t row = 0; row < chunk.group_size; ++row) {
+      const Element* query = static_cast<const Element*>(chunk.queries) + row * head_dim;
+      __m512 partial[16];
+      if (count == 16) {
 #pragma GCC unroll 16
-      for (int64_t j = 0; j < 16; ++j) {
-        partial[j] = multiply(query, keys + (i + j) * head_dim, head_dim);
+        for (int64_t j = 0; j < 16; ++j) {
+          partial[j] = multiply(query, keys + j * head_dim, head_dim);
+        }
+      } else {
+#pragma GCC unroll 16
+        for (int64_t j = 0; j < 16; ++j) {
+          partial[j] =
+              j < count ? multiply(query, keys + j * head_dim, head_dim) : _mm512_setzero_ps();
+        }
       }
-    } else {
-      for (int64_t j = 0; j < 16; ++j) {
-        partial[j] = i + j < len ? multiply(query, keys + (i + j) * head_dim, head_dim)
-                                 : _mm512_setzero_ps();
-      }
+      _mm512_mask_storeu_ps(scores + row * chunk.score_stride + i, first_lanes_16(count),
+                            _mm512_mul_ps(avx512::sum_lanes_of_16(partial), scale));
     }
-    const __m512 score = _mm512_mul_ps(avx512::sum_lanes_of_16(partial), _mm512_set1_ps(scale));
-    _mm512_mask_storeu_ps(scores + i, first_lanes_16(len - i), score);
   }
 }
 
@@ -142,16 +150,13 @@ void weigh_rows(const DecodeChunk& chunk, int64_t first_row) {
 template <typename Element>
 void attend(const DecodeChunk& chunk) {
   const int64_t len = chunk.runs[0].len + chunk.runs[1].len;
+  float* place = chunk.weights;
+  for (const DecodeRun& run : chunk.runs) {
+    score_run<Element>(chunk, run, place);
+    place += run.len;
+  }
   for (int64_t row = 0; row < chunk.group_size; ++row) {
-    const Element* query = static_cast<const Element*>(chunk.queries) + row * chunk.head_dim;
-    float* scores = chunk.weights + row * chunk.score_stride;
-    float* place = scores;
-    for (const DecodeRun& run : chunk.runs) {
-      score_run(query, static_cast<const Element*>(run.keys), run.len, chunk.head_dim, chunk.scale,
-                place);
-      place += run.len;
-    }
-    soften(scores, len, chunk.largest + row, chunk.sum + row);
+    soften(chunk.weights + row * chunk.score_stride, len, chunk.largest + row, chunk.sum + row);
   }
   int64_t row = 0;
   for (; row + 4 <= chunk.group_size; row += 4) {
