@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "benchmarks/longbench/longbench_benchmark.h"
 #include "benchmarks/ruler/needle_grid.h"
 #include "benchmarks/ruler/ruler_benchmark.h"
 #include "harness/base/status.h"
@@ -10,10 +11,12 @@ namespace kvlab {
 
 const std::vector<const Benchmark*>& benchmarks() {
   static const RulerBenchmark ruler;
+  static const LongBenchBenchmark longbench;
   static const NeedleGridBenchmark needle_grid;
   static const std::vector<const Benchmark*> all = {
       &ruler,
       &needle_grid,
+      &longbench,
   };
   return all;
 }

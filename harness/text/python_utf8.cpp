@@ -132,19 +132,4 @@ std::string python_json_string(std::string_view text) {
   return out;
 }
 
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  KVLAB_CHECK(!from.empty());
-  std::string out;
-  size_t position = 0;
-  while (true) {
-    const size_t found = text.find(from, position);
-    out.append(text.substr(position, found - position));
-    if (found == std::string_view::npos) {
-      return out;
-    }
-    out.append(to);
-    position = found + from.size();
-  }
-}
-
 }  // namespace kvlab

@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "harness/text/replace.h"
+
 namespace kvlab {
 
 // The same pattern for PCRE2. What the two engines read differently is rewritten (\s, \S, \uHHHH,
@@ -33,8 +35,7 @@ class Regex {
   std::shared_ptr<const Code> code_;
 };
 
-// `text` with every match of a literal or a regular expression replaced by `content`.
-std::string replace_all(std::string_view text, std::string_view literal, std::string_view content);
+// `text` with every match replaced by `content`; replace.h has the same for literals.
 std::string replace_all(std::string_view text, const Regex& regex, std::string_view content);
 
 }  // namespace kvlab
