@@ -61,8 +61,7 @@ absl::Status run_compare(CompareFlags flags) {
       out += (out.empty() ? "" : "\n") + write_text(comparison.table);
       out += comparison.samples.empty() ? "" : "\nWhere they differ most:\n";
       for (const DifferingSample& sample : comparison.samples) {
-        KVLAB_ASSIGN_OR_RETURN(const std::string text,
-                               sample_text(data.store->database(), sample));
+        KVLAB_ASSIGN_OR_RETURN(const std::string text, sample_text(data.store->database(), sample));
         out += text;
       }
     }
