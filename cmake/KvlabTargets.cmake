@@ -30,7 +30,7 @@ endif()
 
 add_library(kvlab_warnings INTERFACE)
 target_compile_options(kvlab_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                       -Wno-sign-conversion -Werror=return-type
+                       -Wno-sign-conversion -Wno-missing-field-initializers -Werror=return-type
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>) # GCC 12 bug 105651
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_compile_definitions(_GLIBCXX_ASSERTIONS)
@@ -53,6 +53,12 @@ endfunction()
 # One precompiled ATen header for every torch target.
 function(kvlab_reuse_torch_pch TARGET_NAME)
   if(NOT KVLAB_SANITIZE)
+    get_target_property(_type ${TARGET_NAME} TYPE)
+    if(_type STREQUAL "EXECUTABLE")
+      # The header was compiled with -fPIC; with an executable's -fPIE it would be ignored.
+      set_target_properties(${TARGET_NAME} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+      target_compile_options(${TARGET_NAME} PRIVATE -fPIC)
+    endif()
     target_precompile_headers(${TARGET_NAME} REUSE_FROM kvlab_torch_pch)
   endif()
 endfunction()

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "harness/base/json.h"
 #include "harness/cache/prompt_state.h"
@@ -27,23 +28,29 @@ struct Budget {
   int64_t entries = 0;
 };
 
-// Reply tokens that must be decoded, with their queries, before the method can select.
+// Reply tokens that must be decoded, greedily, with their queries, before the method can select.
+//
+// A draft of n tokens is the first n reply tokens, each run through the model: n query rows at
+// positions prompt_len, prompt_len + 1, ... It ends before a stop id, but has always one token, the
+// first (a stop id or not), so that there is a row to ask.
 struct DraftRequest {
   enum class Cache { kFull, kSelection };
   Cache cache = Cache::kSelection;
   Selection selection;          // for kSelection
-  int64_t num_tokens = 0;       // at most; drafts stop after a stop id
+  int64_t num_tokens = 0;       // at most; 0: the whole reply, the sample's max_new_tokens
   std::string draft_model_dir;  // SpecKV: another model writes the draft, the target reads it
   int64_t draft_layers = 0;     // SpecKV on the model itself: its first so many layers; 0: all
 };
 
 struct Draft {
   std::vector<int32_t> token_ids;
-  CapturedQueries queries;
+  CapturedQueries queries;  // of the target model; keys are there
+  bool stopped = false;     // a stop id came next, or is the only token
 };
 
 struct SelectionInput {
   const PromptState* prompt = nullptr;
+  const ModelConfig* config = nullptr;  // of the model that made the prompt state
   Budget budget;
   const Draft* draft = nullptr;  // when draft_request() asked for one
   CausalLm* model = nullptr;     // for methods that run rows of their own (LookaheadKV)
@@ -68,6 +75,9 @@ class EvictionPolicy {
   virtual const std::string& name() const = 0;      // "snapkv"
   virtual const Json& resolved_params() const = 0;  // every parameter, defaults filled in
 
+  // The name for tables; longer where the name alone would mislead (SpecKV drafting by itself).
+  virtual std::string label() const { return name(); }
+
   // Refusal with a reason when the method can't run with this model or budget. Called at plan time.
   virtual absl::Status check(const ModelConfig& model, std::optional<Budget> budget) const = 0;
 
@@ -76,10 +86,10 @@ class EvictionPolicy {
   // Positions beyond the prompt that the method uses before decoding (drafts, lookahead rows).
   virtual int64_t extra_positions() const { return 0; }
 
-  virtual absl::StatusOr<std::optional<DraftRequest>> draft_request(const PromptState& prompt,
-                                                                    Budget budget) const {
-    (void)prompt;
-    (void)budget;
+  // Asked with input.draft still null.
+  virtual absl::StatusOr<std::optional<DraftRequest>> draft_request(
+      const SelectionInput& input) const {
+    (void)input;
     return std::optional<DraftRequest>();
   }
 

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,16 @@ struct MethodParameter {
   std::string meaning;
   Json default_value;
   std::vector<std::string> choices;  // for enumerations
+  std::optional<double> minimum;     // for numbers, inclusive
+  std::optional<double> maximum;     // for numbers, inclusive
+};
+
+// Other defaults under a name: how some implementation reads the method. Chosen by the parameter
+// `variant`; parameters given beside it still win.
+struct MethodVariant {
+  std::string name;  // "kvpress"
+  std::string meaning;
+  Json overrides;  // parameter -> default
 };
 
 struct MethodInfo {
@@ -26,13 +37,14 @@ struct MethodInfo {
   std::string source;   // paper, equation
   std::string cost;     // what it does beyond prefill, in words
   std::vector<MethodParameter> parameters;
-  bool needs_budget = true;  // false: full
+  std::vector<MethodVariant> variants;  // besides the parameters' own defaults, "paper"
+  bool needs_budget = true;             // false: full
 };
 
 const std::vector<MethodInfo>& list_methods();
 
 // `params` overrides defaults; unknown names, unknown parameters and bad values are errors that
-// list what is valid.
+// list what is valid. Null counts as {}.
 absl::StatusOr<std::unique_ptr<EvictionPolicy>> make_policy(std::string_view name,
                                                             const Json& params);
 

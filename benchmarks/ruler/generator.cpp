@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "datasets/python_text.h"
+#include "harness/text/python_utf8.h"
 #include "harness/base/check.h"
 #include "harness/base/status.h"
 

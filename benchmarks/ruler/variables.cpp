@@ -7,7 +7,7 @@
 #include "benchmarks/ruler/noise.h"
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
-#include "datasets/python_text.h"
+#include "harness/text/python_utf8.h"
 #include "harness/base/status.h"
 
 namespace kvlab {

@@ -32,6 +32,10 @@ class KvCache final {
   };
   HeadView head(int64_t layer, int64_t kv_head) const;
 
+  // The head's first prompt entry whose logical position is `position` or later, counted from its
+  // first entry: where a sliding window begins.
+  int64_t first_entry_from(int64_t layer, int64_t kv_head, int64_t position) const;
+
   int64_t next_position() const { return next_position_; }  // logical position of the next token
   int64_t num_new() const { return num_new_; }              // tokens appended since the prompt
   int64_t max_new_tokens() const { return max_new_tokens_; }
@@ -56,10 +60,12 @@ class KvCache final {
 
  private:
   KvCache() = default;
+  static KvCache empty_for(const PromptState& prompt, int64_t max_new_tokens);
 
   std::shared_ptr<const PromptState> keep_alive_;
   std::vector<std::vector<at::Tensor>> prompt_keys_;
   std::vector<std::vector<at::Tensor>> prompt_values_;
+  std::vector<std::vector<std::vector<int32_t>>> kept_;  // logical positions; empty: all
   std::vector<at::Tensor> new_keys_;
   std::vector<at::Tensor> new_values_;
   int64_t next_position_ = 0;

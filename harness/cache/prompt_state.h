@@ -14,15 +14,17 @@ struct PrefillNeeds {
   int64_t tail_queries = 0;     // queries of the last so many prompt tokens
   bool attention_sums = false;  // H2O: attention every key received, over all prompt queries
   bool query_moments = false;   // ExpectedAttention: mean and covariance of queries before rotary
+  int64_t moments_from = 0;     // the moments leave out the prompt tokens before this one
 };
 
 struct LayerState {
-  at::Tensor keys;              // [num_kv_heads, prompt_len, head_dim], after rotary embedding
-  at::Tensor values;            // [num_kv_heads, prompt_len, head_dim]
-  at::Tensor tail_queries;      // [num_heads, min(tail, prompt_len), head_dim], after rotary
-  at::Tensor attention_sums;    // [num_heads, prompt_len] float32; undefined unless asked for
-  at::Tensor query_mean;        // [num_heads, head_dim] float32, before rotary; same
-  at::Tensor query_covariance;  // [num_heads, head_dim, head_dim] float32, before rotary; same
+  at::Tensor keys;            // [num_kv_heads, prompt_len, head_dim], after rotary embedding
+  at::Tensor values;          // [num_kv_heads, prompt_len, head_dim]
+  at::Tensor tail_queries;    // [num_heads, min(tail, prompt_len), head_dim], after rotary
+  at::Tensor attention_sums;  // [num_heads, prompt_len] float32; undefined unless asked for
+  // Before rotary, after a query norm; undefined unless asked for, or when no token is left.
+  at::Tensor query_mean;        // [num_heads, head_dim] float32
+  at::Tensor query_covariance;  // [num_heads, head_dim, head_dim] float32
 };
 
 struct PromptState {

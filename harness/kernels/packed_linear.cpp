@@ -14,6 +14,9 @@ namespace {
 
 // Rows of one task: their inputs stay in the second-level cache while the panels pass.
 constexpr int64_t kRowsPerTask = 120;
+// Few rows are bound by reading the weights, which goes fastest in one long stretch a thread; many
+// rows by arithmetic, where small tasks balance the threads better.
+constexpr int64_t kFewRows = 64;
 constexpr int64_t kTasksPerThread = 8;
 
 int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
@@ -91,9 +94,10 @@ void PackedLinear::forward(const void* x, int64_t rows, int64_t x_row_stride, vo
   const int64_t panels = divide_up(out_features_, kPanelWidth);
   const int64_t row_tasks = divide_up(rows, kRowsPerTask);
   const int64_t rows_per_task = divide_up(rows, std::max<int64_t>(1, row_tasks));
-  // Enough tasks to balance the threads; pairs of panels, which the inner loops take together.
-  const int64_t wanted =
-      divide_up(kTasksPerThread * kernel_threads(), std::max<int64_t>(1, row_tasks));
+  const int64_t wanted = rows <= kFewRows ? kernel_threads()
+                                          : divide_up(kTasksPerThread * kernel_threads(),
+                                                      std::max<int64_t>(1, row_tasks));
+  // Pairs of panels, which the inner loops take together.
   const int64_t panels_per_task = std::max<int64_t>(2, divide_up(panels, 2 * wanted) * 2);
   const int64_t panel_tasks = divide_up(panels, panels_per_task);
   parallel_for(row_tasks * panel_tasks, [&](int64_t task, int) {

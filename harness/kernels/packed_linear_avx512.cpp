@@ -27,7 +27,7 @@ inline __m512i broadcast(const char* x) {
   return _mm512_set1_epi32(bits);
 }
 
-template <bool kBf16, int kRows, int kPanels>
+template <bool kBf16, int kRows, int kPanels, bool kPrefetch>
 void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
   const int64_t panel_bytes = args.steps * kStepBytes;
   const char* weights = args.packed + panel * panel_bytes;
@@ -46,6 +46,9 @@ void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
       w[p] = _mm512_load_si512(weights + p * panel_bytes + step * kStepBytes);
+      if constexpr (kPrefetch) {
+        _mm_prefetch(weights + (p + kPanels) * panel_bytes + step * kStepBytes, _MM_HINT_T1);
+      }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
@@ -84,15 +87,15 @@ void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
 }
 
 // Picks the tile for `rows` in [1, kRows].
-template <bool kBf16, int kRows, int kPanels>
+template <bool kBf16, int kRows, int kPanels, bool kPrefetch>
 void tile_of_rows(const PackedLinearArgs& args, int64_t rows, int64_t row, int64_t panel) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      tile_of_rows<kBf16, kRows - 1, kPanels>(args, rows, row, panel);
+      tile_of_rows<kBf16, kRows - 1, kPanels, kPrefetch>(args, rows, row, panel);
       return;
     }
   }
-  tile<kBf16, kRows, kPanels>(args, row, panel);
+  tile<kBf16, kRows, kPanels, kPrefetch>(args, row, panel);
 }
 
 template <bool kBf16>
@@ -105,10 +108,12 @@ void block(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end, int
       // Tiles of nearly equal height: 20 rows are 10 + 10, not 12 + 8.
       const int64_t begin = row_begin + rows * t / num_tiles;
       const int64_t end = row_begin + rows * (t + 1) / num_tiles;
-      if (panel + 1 < panel_end) {
-        tile_of_rows<kBf16, kMaxRows, 2>(args, end - begin, begin, panel);
+      if (panel + 1 == panel_end) {
+        tile_of_rows<kBf16, kMaxRows, 1, false>(args, end - begin, begin, panel);
+      } else if (t == 0 && panel + 4 <= panel_end) {
+        tile_of_rows<kBf16, kMaxRows, 2, true>(args, end - begin, begin, panel);
       } else {
-        tile_of_rows<kBf16, kMaxRows, 1>(args, end - begin, begin, panel);
+        tile_of_rows<kBf16, kMaxRows, 2, false>(args, end - begin, begin, panel);
       }
     }
   }

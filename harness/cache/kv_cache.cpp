@@ -1,0 +1,167 @@
+#include "harness/cache/kv_cache.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "harness/base/check.h"
+
+namespace kvlab {
+namespace {
+
+// Rows `positions` of source [prompt_len, head_dim] -> out [positions.size(), head_dim].
+void gather_rows(const at::Tensor& source, const std::vector<int32_t>& positions,
+                 const at::Tensor& out) {
+  if (!source.is_cpu()) {
+    const at::Tensor index =
+        at::tensor(at::IntArrayRef(std::vector<int64_t>(positions.begin(), positions.end())),
+                   at::TensorOptions().dtype(at::kLong))
+            .to(source.device());
+    at::index_select_out(const_cast<at::Tensor&>(out), source, 0, index);
+    return;
+  }
+  const auto row_bytes = static_cast<size_t>(source.size(1) * source.element_size());
+  const auto stride_bytes = static_cast<size_t>(source.stride(0) * source.element_size());
+  const auto* from = static_cast<const char*>(source.const_data_ptr());
+  auto* to = static_cast<char*>(out.data_ptr());
+  for (size_t i = 0; i < positions.size(); ++i) {
+    std::memcpy(to + i * row_bytes, from + static_cast<size_t>(positions[i]) * stride_bytes,
+                row_bytes);
+  }
+}
+
+// The kept rows of every head of one layer, each head its own run of one allocation.
+std::vector<at::Tensor> gather_layer(const at::Tensor& source,
+                                     const std::vector<std::vector<int32_t>>& kept) {
+  int64_t total = 0;
+  for (const auto& positions : kept) {
+    total += static_cast<int64_t>(positions.size());
+  }
+  const at::Tensor storage = at::empty({total, source.size(2)}, source.options());
+  std::vector<at::Tensor> heads;
+  int64_t begin = 0;
+  for (size_t head = 0; head < kept.size(); ++head) {
+    const auto count = static_cast<int64_t>(kept[head].size());
+    heads.push_back(storage.narrow(0, begin, count));
+    gather_rows(source.select(0, static_cast<int64_t>(head)), kept[head], heads.back());
+    begin += count;
+  }
+  return heads;
+}
+
+std::vector<at::Tensor> split_heads(const at::Tensor& source) {
+  std::vector<at::Tensor> heads;
+  for (int64_t head = 0; head < source.size(0); ++head) {
+    heads.push_back(source.select(0, head));
+    KVLAB_CHECK(heads.back().is_contiguous());
+  }
+  return heads;
+}
+
+}  // namespace
+
+KvCache KvCache::empty_for(const PromptState& prompt, int64_t max_new_tokens) {
+  KVLAB_CHECK(!prompt.layers.empty() && max_new_tokens >= 0);
+  KvCache cache;
+  cache.next_position_ = prompt.prompt_len();
+  cache.max_new_tokens_ = max_new_tokens;
+  cache.dtype_ = prompt.layers.front().keys.scalar_type();
+  cache.device_ = prompt.layers.front().keys.device();
+  for (const LayerState& layer : prompt.layers) {
+    const std::vector<int64_t> shape = {layer.keys.size(0), max_new_tokens, layer.keys.size(2)};
+    cache.new_keys_.push_back(at::empty(shape, layer.keys.options()));
+    cache.new_values_.push_back(at::empty(shape, layer.values.options()));
+  }
+  return cache;
+}
+
+KvCache KvCache::full(std::shared_ptr<const PromptState> prompt, int64_t max_new_tokens) {
+  KvCache cache = empty_for(*prompt, max_new_tokens);
+  for (const LayerState& layer : prompt->layers) {
+    cache.prompt_keys_.push_back(split_heads(layer.keys));
+    cache.prompt_values_.push_back(split_heads(layer.values));
+  }
+  cache.keep_alive_ = std::move(prompt);
+  return cache;
+}
+
+KvCache KvCache::compact(const PromptState& prompt, const Selection& selection,
+                         int64_t max_new_tokens) {
+  KVLAB_CHECK(selection.prompt_len == prompt.prompt_len());
+  KVLAB_CHECK(selection.kept.size() == prompt.layers.size());
+  KvCache cache = empty_for(prompt, max_new_tokens);
+  for (size_t i = 0; i < prompt.layers.size(); ++i) {
+    const LayerState& layer = prompt.layers[i];
+    KVLAB_CHECK(static_cast<int64_t>(selection.kept[i].size()) == layer.keys.size(0));
+    for (const auto& positions : selection.kept[i]) {
+      KVLAB_CHECK(positions.empty() ||
+                  (positions.front() >= 0 && positions.back() < selection.prompt_len));
+      KVLAB_CHECK(std::is_sorted(positions.begin(), positions.end()));
+    }
+    cache.prompt_keys_.push_back(gather_layer(layer.keys, selection.kept[i]));
+    cache.prompt_values_.push_back(gather_layer(layer.values, selection.kept[i]));
+  }
+  cache.kept_ = selection.kept;
+  return cache;
+}
+
+KvCache::HeadView KvCache::head(int64_t layer, int64_t kv_head) const {
+  const auto l = static_cast<size_t>(layer);
+  const auto h = static_cast<size_t>(kv_head);
+  const at::Tensor& keys = prompt_keys_[l][h];
+  const int64_t row_bytes = new_keys_[l].size(2) * new_keys_[l].element_size();
+  const int64_t offset = kv_head * max_new_tokens_ * row_bytes;
+  HeadView view;
+  view.prompt_keys = keys.const_data_ptr();
+  view.prompt_values = prompt_values_[l][h].const_data_ptr();
+  view.prompt_len = keys.size(0);
+  view.new_keys = static_cast<char*>(new_keys_[l].data_ptr()) + offset;
+  view.new_values = static_cast<char*>(new_values_[l].data_ptr()) + offset;
+  return view;
+}
+
+int64_t KvCache::first_entry_from(int64_t layer, int64_t kv_head, int64_t position) const {
+  const auto l = static_cast<size_t>(layer);
+  const auto h = static_cast<size_t>(kv_head);
+  if (kept_.empty()) {
+    return std::clamp<int64_t>(position, 0, prompt_keys_[l][h].size(0));
+  }
+  const auto& kept = kept_[l][h];
+  return std::lower_bound(kept.begin(), kept.end(), position) - kept.begin();
+}
+
+int64_t KvCache::prompt_entries() const {
+  int64_t entries = 0;
+  for (const auto& layer : prompt_keys_) {
+    for (const at::Tensor& keys : layer) {
+      entries += keys.size(0);
+    }
+  }
+  return entries;
+}
+
+int64_t KvCache::bytes() const {
+  int64_t bytes = 0;
+  for (size_t layer = 0; layer < prompt_keys_.size(); ++layer) {
+    for (size_t head = 0; head < prompt_keys_[layer].size(); ++head) {
+      bytes += static_cast<int64_t>(prompt_keys_[layer][head].nbytes() +
+                                    prompt_values_[layer][head].nbytes());
+    }
+    bytes += static_cast<int64_t>(new_keys_[layer].nbytes() + new_values_[layer].nbytes());
+  }
+  return bytes;
+}
+
+void KvCache::advance(int64_t tokens) {
+  KVLAB_CHECK(tokens >= 0 && num_new_ + tokens <= max_new_tokens_);
+  num_new_ += tokens;
+  next_position_ += tokens;
+}
+
+void KvCache::truncate_new(int64_t num_new) {
+  KVLAB_CHECK(num_new >= 0 && num_new <= num_new_);
+  next_position_ -= num_new_ - num_new;
+  num_new_ = num_new;
+}
+
+}  // namespace kvlab

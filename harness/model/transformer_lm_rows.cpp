@@ -1,0 +1,276 @@
+// Decoding: a few rows, each over its own cache. Every step treats rows one by one or through
+// RowLinear, so that a row's result does not depend on what runs beside it.
+#include <c10/core/InferenceMode.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "harness/base/check.h"
+#include "harness/base/status.h"
+#include "harness/kernels/decode_attention.h"
+#include "harness/model/layer_ops.h"
+#include "harness/model/transformer_lm.h"
+
+namespace kvlab {
+namespace {
+
+absl::Status failed(std::string_view what, const std::exception& error) {
+  return absl::ResourceExhaustedError(to_absl(fmt::format("{} failed: {}", what, error.what())));
+}
+
+// Adds the adapter's delta to columns begin .. begin + size - 1 of `out`.
+void add_delta(const RowAdapter* adapter, int64_t layer, RowAdapter::Target target,
+               const at::Tensor& rows, const at::Tensor& out, int64_t begin, int64_t size) {
+  if (adapter != nullptr) {
+    at::Tensor columns = out.narrow(1, begin, size);
+    adapter->add_delta(layer, target, rows, columns);
+  }
+}
+
+void append_rows(std::vector<at::Tensor>& layers, size_t layer, const at::Tensor& rows) {
+  if (layers.size() <= layer) {
+    layers.resize(layer + 1);
+  }
+  at::Tensor& have = layers[layer];
+  have = have.defined() ? at::cat({have, rows}, 1) : rows.clone();
+}
+
+// One query over one KV head's visible entries, for devices without the ragged kernel: [group,
+// head_dim] x [entries, head_dim] in float32.
+at::Tensor attend_one(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values,
+                      double scale) {
+  const at::Tensor scores =
+      at::matmul(queries.to(at::kFloat), keys.to(at::kFloat).transpose(0, 1)) * scale;
+  return at::matmul(at::softmax(scores, -1), values.to(at::kFloat)).to(queries.scalar_type());
+}
+
+}  // namespace
+
+at::Tensor TransformerLm::logits(const at::Tensor& hidden) const {
+  return lm_head_.forward(hidden.contiguous(), /*to_float32=*/true);
+}
+
+// queries [rows, num_heads, head_dim] -> the same shape.
+at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
+                                      const at::Tensor& queries) const {
+  const int64_t group = config_.group_size();
+  const int64_t head_dim = config_.head_dim;
+  const auto layer_index = static_cast<size_t>(layer);
+  at::Tensor output = at::empty_like(queries);
+  std::vector<DecodeHead> heads;
+  heads.reserve(rows.size() * static_cast<size_t>(config_.num_kv_heads));
+  const int64_t row_bytes = head_dim * queries.element_size();
+  const bool cpu = use_cpu_kernels(queries);
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const Row& row = rows[r];
+    const KvCache& cache = *row.cache;
+    const int64_t prompt_end = row.position - row.slot;  // logical position of slot 0
+    // With a sliding window only positions from here on are seen.
+    const int64_t window_begin =
+        config_.sliding_window > 0 ? std::max<int64_t>(0, row.position - config_.sliding_window + 1)
+                                   : 0;
+    const int64_t new_begin = std::max<int64_t>(0, window_begin - prompt_end);
+    const int64_t new_len = row.slot + 1 - new_begin;
+    for (int64_t h = 0; h < config_.num_kv_heads; ++h) {
+      const int64_t prompt_begin = cache.first_entry_from(layer, h, window_begin);
+      const auto head = static_cast<size_t>(h);
+      if (!cpu) {
+        const auto r_index = static_cast<int64_t>(r);
+        const at::Tensor& prompt_keys = cache.prompt_keys()[layer_index][head];
+        const at::Tensor& prompt_values = cache.prompt_values()[layer_index][head];
+        const int64_t prompt_len = prompt_keys.size(0) - prompt_begin;
+        const at::Tensor keys =
+            at::cat({prompt_keys.narrow(0, prompt_begin, prompt_len),
+                     cache.new_keys()[layer_index][h].narrow(0, new_begin, new_len)});
+        const at::Tensor values =
+            at::cat({prompt_values.narrow(0, prompt_begin, prompt_len),
+                     cache.new_values()[layer_index][h].narrow(0, new_begin, new_len)});
+        output[r_index]
+            .narrow(0, h * group, group)
+            .copy_(attend_one(queries[r_index].narrow(0, h * group, group), keys, values,
+                              attention_scale()));
+        continue;
+      }
+      const KvCache::HeadView view = cache.head(layer, h);
+      const int64_t offset = (static_cast<int64_t>(r) * config_.num_heads + h * group) * row_bytes;
+      DecodeHead& entry = heads.emplace_back();
+      entry.queries = static_cast<const char*>(queries.const_data_ptr()) + offset;
+      entry.output = static_cast<char*>(output.data_ptr()) + offset;
+      entry.prompt_keys = static_cast<const char*>(view.prompt_keys) + prompt_begin * row_bytes;
+      entry.prompt_values = static_cast<const char*>(view.prompt_values) + prompt_begin * row_bytes;
+      entry.prompt_len = view.prompt_len - prompt_begin;
+      entry.new_keys = static_cast<const char*>(view.new_keys) + new_begin * row_bytes;
+      entry.new_values = static_cast<const char*>(view.new_values) + new_begin * row_bytes;
+      entry.new_len = new_len;
+    }
+  }
+  if (cpu) {
+    DecodeAttentionArgs args;
+    args.type = element_type(queries.scalar_type());
+    args.group_size = group;
+    args.head_dim = head_dim;
+    args.scale = static_cast<float>(attention_scale());
+    args.heads = heads;
+    decode_attention(args);
+  }
+  return output;
+}
+
+// hidden [rows, hidden_size] -> final hidden states after the last norm; undefined for
+// kQueriesAndKeysOnly. captured: empty, or for each row null or where its queries and keys go.
+at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> rows,
+                                       const RowAdapter* adapter,
+                                       std::span<CapturedQueries* const> captured,
+                                       LastLayer last_layer) {
+  using Target = RowAdapter::Target;
+  const auto num_rows = static_cast<int64_t>(rows.size());
+  const int64_t head_dim = config_.head_dim;
+  const int64_t q_size = config_.num_heads * head_dim;
+  const int64_t kv_size = config_.num_kv_heads * head_dim;
+  const int64_t inner_size = config_.intermediate_size;
+  const double eps = config_.rms_norm_eps;
+
+  int64_t past_last = 0;
+  for (const Row& row : rows) {
+    past_last = std::max(past_last, row.position + 1);
+  }
+  rotary_.tables(0, past_last);  // grown once, so that all rows share one table
+  at::Tensor cos = at::empty({num_rows, head_dim / 2}, hidden.options().dtype(at::kFloat));
+  at::Tensor sin = at::empty_like(cos);
+  for (int64_t r = 0; r < num_rows; ++r) {
+    const auto row_angles = rotary_.tables(rows[static_cast<size_t>(r)].position, 1);
+    cos.narrow(0, r, 1).copy_(row_angles.cos);
+    sin.narrow(0, r, 1).copy_(row_angles.sin);
+  }
+
+  at::Tensor normed = rms_norm(hidden, weights_.layers.front().attention_norm, eps);
+  for (int64_t i = 0; i < config_.num_layers; ++i) {
+    const auto index = static_cast<size_t>(i);
+    const LayerWeights& layer = weights_.layers[index];
+    const RowLayer& packed = row_layers_[index];
+    const bool last = i + 1 == config_.num_layers;
+
+    const at::Tensor qkv = packed.qkv.forward(normed);
+    add_delta(adapter, i, Target::kQ, normed, qkv, 0, q_size);
+    add_delta(adapter, i, Target::kK, normed, qkv, q_size, kv_size);
+    add_delta(adapter, i, Target::kV, normed, qkv, q_size + kv_size, kv_size);
+    const auto heads_of = [&](int64_t begin, int64_t size) {
+      return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
+    };
+    at::Tensor queries = at::empty({num_rows, config_.num_heads, head_dim}, qkv.options());
+    rotate_into(heads_of(0, q_size), cos, sin, layer.q_norm, eps, queries.transpose(0, 1));
+    const at::Tensor keys = heads_of(q_size, kv_size);
+    rotate_into(keys, cos, sin, layer.k_norm, eps, keys);
+    const at::Tensor values = heads_of(q_size + kv_size, kv_size);
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const auto row = static_cast<int64_t>(r);
+      const KvCache& cache = *rows[r].cache;
+      cache.new_keys()[index].narrow(1, rows[r].slot, 1).copy_(keys.narrow(1, row, 1));
+      cache.new_values()[index].narrow(1, rows[r].slot, 1).copy_(values.narrow(1, row, 1));
+      if (!captured.empty() && captured[r] != nullptr) {
+        append_rows(captured[r]->queries, index, queries.transpose(0, 1).narrow(1, row, 1));
+        append_rows(captured[r]->keys, index, keys.narrow(1, row, 1));
+      }
+    }
+    if (last && last_layer == LastLayer::kQueriesAndKeysOnly) {
+      return {};
+    }
+    const at::Tensor attended = attend_rows(i, rows, queries).flatten(1);
+    const at::Tensor projected = packed.o.forward(attended);
+    add_delta(adapter, i, Target::kO, attended, projected, 0, config_.hidden_size);
+    const NormedSum after_attention = add_rms_norm(hidden, projected, layer.mlp_norm, eps);
+
+    const at::Tensor gate_up = packed.gate_up.forward(after_attention.normed);
+    add_delta(adapter, i, Target::kGate, after_attention.normed, gate_up, 0, inner_size);
+    add_delta(adapter, i, Target::kUp, after_attention.normed, gate_up, inner_size, inner_size);
+    const at::Tensor inner =
+        silu_mul(gate_up.narrow(1, 0, inner_size), gate_up.narrow(1, inner_size, inner_size));
+    const at::Tensor down = packed.down.forward(inner);
+    add_delta(adapter, i, Target::kDown, inner, down, 0, config_.hidden_size);
+    const NormedSum after_mlp =
+        add_rms_norm(after_attention.sum, down,
+                     last ? weights_.final_norm : weights_.layers[index + 1].attention_norm, eps);
+    hidden = after_mlp.sum;
+    normed = after_mlp.normed;
+  }
+  return normed;
+}
+
+absl::StatusOr<at::Tensor> TransformerLm::decode_step(std::span<const int32_t> token_ids,
+                                                      std::span<KvCache* const> caches,
+                                                      std::span<CapturedQueries* const> captured) {
+  KVLAB_CHECK(token_ids.size() == caches.size());
+  KVLAB_CHECK(captured.empty() || captured.size() == caches.size());
+  KVLAB_RETURN_IF_ERROR(check_token_ids(token_ids, "the decoding step"));
+  std::vector<Row> rows;
+  for (KvCache* cache : caches) {
+    KVLAB_CHECK(cache->num_new() < cache->max_new_tokens());
+    KVLAB_RETURN_IF_ERROR(check_positions(cache->next_position() + 1, "the decoding step"));
+    rows.push_back({cache, cache->next_position(), cache->num_new()});
+  }
+  const c10::InferenceMode inference;
+  try {
+    const at::Tensor hidden =
+        forward_rows(embed(token_ids), rows, nullptr, captured, LastLayer::kFull);
+    for (KvCache* cache : caches) {
+      cache->advance(1);
+    }
+    return logits(hidden);
+  } catch (const std::exception& error) {
+    return failed(fmt::format("decoding a step of {} arms", caches.size()), error);
+  }
+}
+
+absl::StatusOr<at::Tensor> TransformerLm::extend(std::span<const int32_t> token_ids, KvCache& cache,
+                                                 CapturedQueries* captured) {
+  KVLAB_RETURN_IF_ERROR(check_token_ids(token_ids, "the continuation"));
+  const auto count = static_cast<int64_t>(token_ids.size());
+  KVLAB_CHECK(cache.num_new() + count <= cache.max_new_tokens());
+  KVLAB_RETURN_IF_ERROR(check_positions(cache.next_position() + count, "the continuation"));
+  std::vector<Row> rows;
+  for (int64_t i = 0; i < count; ++i) {
+    rows.push_back({&cache, cache.next_position() + i, cache.num_new() + i});
+  }
+  const std::vector<CapturedQueries*> row_captured(captured == nullptr ? 0 : rows.size(), captured);
+  const c10::InferenceMode inference;
+  try {
+    const at::Tensor hidden =
+        forward_rows(embed(token_ids), rows, nullptr, row_captured, LastLayer::kFull);
+    cache.advance(count);
+    return logits(hidden.narrow(0, count - 1, 1)).select(0, 0);
+  } catch (const std::exception& error) {
+    return failed(fmt::format("a continuation of {} tokens", count), error);
+  }
+}
+
+absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& prompt,
+                                                        const at::Tensor& embeddings,
+                                                        const RowAdapter* adapter) {
+  if (embeddings.dim() != 2 || embeddings.size(1) != config_.hidden_size ||
+      embeddings.size(0) == 0) {
+    return invalid_argument("rows must be [count, {}], got [{}]", config_.hidden_size,
+                            fmt::join(embeddings.sizes().vec(), ", "));
+  }
+  const int64_t count = embeddings.size(0);
+  KVLAB_RETURN_IF_ERROR(check_positions(prompt.prompt_len() + count, "the prompt with its rows"));
+  const c10::InferenceMode inference;
+  try {
+    // An alias without ownership: the cache lives as long as this call.
+    KvCache cache = KvCache::full(
+        std::shared_ptr<const PromptState>(std::shared_ptr<const void>(), &prompt), count);
+    std::vector<Row> rows;
+    for (int64_t i = 0; i < count; ++i) {
+      rows.push_back({&cache, prompt.prompt_len() + i, i});
+    }
+    CapturedQueries result;
+    const std::vector<CapturedQueries*> captured(rows.size(), &result);
+    at::Tensor hidden = embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true);
+    forward_rows(hidden.contiguous(), rows, adapter, captured, LastLayer::kQueriesAndKeysOnly);
+    return result;
+  } catch (const std::exception& error) {
+    return failed(fmt::format("running {} rows after the prompt", count), error);
+  }
+}
+
+}  // namespace kvlab

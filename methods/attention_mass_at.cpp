@@ -1,0 +1,130 @@
+#include "methods/attention_mass_at.h"
+
+#include <cmath>
+#include <limits>
+
+#include "harness/base/check.h"
+
+namespace kvlab {
+namespace {
+
+HeadRows head_rows(const at::Tensor& tensor) {
+  KVLAB_CHECK(tensor.dim() == 3 && (tensor.size(2) <= 1 || tensor.stride(2) == 1));
+  return {.data = tensor.const_data_ptr(),
+          .head_stride = tensor.stride(0),
+          .row_stride = tensor.stride(1)};
+}
+
+at::Tensor with_unit_stride(const at::Tensor& tensor) {
+  return tensor.stride(2) == 1 ? tensor : tensor.contiguous();
+}
+
+// Additive mask [num_rows, num_keys + num_extra]: 0 where a row sees a key, else -inf.
+at::Tensor mask_of(const QueryRows& rows, int64_t num_keys, int64_t num_extra,
+                   const at::Tensor& like) {
+  at::Tensor mask = at::full({rows.num_rows(), num_keys + num_extra},
+                             -std::numeric_limits<float>::infinity(), at::kFloat);
+  for (int64_t row = 0; row < rows.num_rows(); ++row) {
+    const int64_t begin = rows.first_visible.empty() ? 0 : rows.first_visible[row];
+    const int64_t end = rows.visible.empty() ? num_keys : rows.visible[row];
+    if (end > begin) {
+      mask[row].slice(0, begin, end).zero_();
+    }
+    const int64_t extra = rows.extra_visible.empty() ? num_extra : rows.extra_visible[row];
+    mask[row].slice(0, num_keys, num_keys + extra).zero_();
+  }
+  return mask.to(like.device());
+}
+
+}  // namespace
+
+at::Tensor attention_mass(const QueryRows& rows, const at::Tensor& keys, RowReduction reduction) {
+  const bool mixed =
+      rows.queries.scalar_type() != keys.scalar_type() ||
+      (rows.extra_keys.defined() && rows.extra_keys.scalar_type() != keys.scalar_type());
+  const bool known = keys.scalar_type() == at::kFloat || keys.scalar_type() == at::kBFloat16;
+  if (mixed || !known) {
+    QueryRows converted = rows;
+    converted.queries = rows.queries.to(at::kFloat);
+    if (rows.extra_keys.defined()) {
+      converted.extra_keys = rows.extra_keys.to(at::kFloat);
+    }
+    return attention_mass(converted, keys.to(at::kFloat), reduction);
+  }
+  if (!keys.device().is_cpu()) {
+    return attention_mass_by_operators(rows, keys, reduction);
+  }
+  const at::Tensor queries = with_unit_stride(rows.queries);
+  const at::Tensor prompt_keys = with_unit_stride(keys);
+  const at::Tensor extra =
+      rows.extra_keys.defined() ? with_unit_stride(rows.extra_keys) : at::Tensor();
+  at::Tensor mass = at::empty({queries.size(0), keys.size(1)}, at::kFloat);
+  AttentionMassArgs args;
+  args.type = keys.scalar_type() == at::kFloat ? ElementType::kFloat32 : ElementType::kBFloat16;
+  args.num_heads = queries.size(0);
+  args.num_kv_heads = keys.size(0);
+  args.head_dim = keys.size(2);
+  args.num_rows = queries.size(1);
+  args.num_keys = keys.size(1);
+  args.num_extra_keys = extra.defined() ? extra.size(1) : 0;
+  args.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_dim)));
+  args.queries = head_rows(queries);
+  args.keys = head_rows(prompt_keys);
+  if (args.num_extra_keys > 0) {
+    args.extra_keys = head_rows(extra);
+  }
+  args.first_visible = rows.first_visible.empty() ? nullptr : rows.first_visible.data();
+  args.visible = rows.visible.empty() ? nullptr : rows.visible.data();
+  args.extra_visible = rows.extra_visible.empty() ? nullptr : rows.extra_visible.data();
+  args.reduction = reduction;
+  args.mass = mass.mutable_data_ptr<float>();
+  attention_mass(args);
+  return mass;
+}
+
+at::Tensor attention_mass_by_operators(const QueryRows& rows, const at::Tensor& keys,
+                                       RowReduction reduction) {
+  const int64_t num_keys = keys.size(1);
+  const int64_t group = rows.queries.size(0) / keys.size(0);
+  const int64_t num_extra = rows.extra_keys.defined() ? rows.extra_keys.size(1) : 0;
+  const double scale = 1.0 / std::sqrt(static_cast<double>(keys.size(2)));
+  const at::Tensor mask = mask_of(rows, num_keys, num_extra, keys);
+  std::vector<at::Tensor> mass;
+  for (int64_t kv_head = 0; kv_head < keys.size(0); ++kv_head) {
+    at::Tensor seen = keys[kv_head].to(at::kFloat);
+    if (num_extra > 0) {
+      seen = at::cat({seen, rows.extra_keys[kv_head].to(at::kFloat)}, 0);
+    }
+    const at::Tensor queries =
+        rows.queries.narrow(0, kv_head * group, group).to(at::kFloat) * scale;
+    const at::Tensor logits = at::matmul(queries, seen.t()) + mask;  // [group, rows, keys + extra]
+    // A row that sees nothing has no finite logit; its weights count as 0.
+    const at::Tensor weights = at::softmax(logits, -1).nan_to_num(0.0).narrow(2, 0, num_keys);
+    mass.push_back(reduction == RowReduction::kSum    ? weights.sum(1)
+                   : reduction == RowReduction::kMean ? weights.mean(1)
+                                                      : weights.amax(1));
+  }
+  return at::cat(mass, 0);
+}
+
+at::Tensor reduce_group_at(const at::Tensor& scores, int64_t num_kv_heads,
+                           GroupReduction reduction) {
+  const at::Tensor in = scores.contiguous();
+  at::Tensor out = at::empty({num_kv_heads, in.size(1)}, at::kFloat);
+  reduce_group(reduction, in.const_data_ptr<float>(), in.size(0), num_kv_heads, in.size(1),
+               out.mutable_data_ptr<float>());
+  return out;
+}
+
+at::Tensor pool_scores_at(const at::Tensor& scores, PoolKind kind, int64_t kernel) {
+  if (kind == PoolKind::kNone || kernel == 1) {
+    return scores;
+  }
+  const at::Tensor in = scores.contiguous();
+  at::Tensor out = at::empty_like(in);
+  pool_scores(kind, kernel, in.const_data_ptr<float>(), in.size(0), in.size(1),
+              out.mutable_data_ptr<float>());
+  return out;
+}
+
+}  // namespace kvlab
