@@ -1,6 +1,8 @@
 #include "datasets/haystack.h"
 
-#include "datasets/python_text.h"
+#include <algorithm>
+
+#include "harness/text/python_utf8.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/sha256.h"
@@ -23,6 +25,27 @@ absl::StatusOr<Haystack> from_text(const std::filesystem::path& path, std::strin
   return haystack;
 }
 
+absl::StatusOr<Haystack> join_folder(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> files;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".txt") {
+      files.push_back(entry.path());
+    }
+  }
+  if (files.empty()) {
+    return not_found("{}: holds no RULER_PaulGrahamEssays.txt, PaulGrahamEssays.json or other .txt",
+                     folder.string());
+  }
+  std::sort(files.begin(), files.end());
+  std::string text;
+  for (const std::filesystem::path& file : files) {
+    KVLAB_ASSIGN_OR_RETURN(const std::string essay, read_file(file));
+    text += essay;
+  }
+  return from_text(folder, text, fmt::format("{}-essays", files.size()));
+}
+
 }  // namespace
 
 absl::StatusOr<Haystack> Haystack::load_essays(const std::filesystem::path& path) {
@@ -34,8 +57,7 @@ absl::StatusOr<Haystack> Haystack::load_essays(const std::filesystem::path& path
       file = path / "PaulGrahamEssays.json";
     }
     if (!std::filesystem::exists(file)) {
-      return not_found("{}: holds neither RULER_PaulGrahamEssays.txt nor PaulGrahamEssays.json",
-                       path.string());
+      return join_folder(path);
     }
   }
   if (file.extension() == ".json") {

@@ -6,10 +6,10 @@
 #include <charconv>
 #include <optional>
 
-#include "datasets/python_text.h"
 #include "harness/base/files.h"
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
+#include "harness/text/python_text.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {
@@ -34,25 +34,8 @@ bool may_start_word(char32_t c) { return !contains(U"(\"`{[:;&#*@)}]-,", c); }
 bool is_closing(char32_t c) { return contains(U"\"')]}", c); }
 bool is_ascii_space(char32_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
-bool is_decimal_digit(char32_t c) {
-  return utf8proc_category(static_cast<utf8proc_int32_t>(c)) == UTF8PROC_CATEGORY_ND;
-}
-
 // A word character of Python's `re` that is no decimal digit.
-bool is_letter(char32_t c) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(c))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return true;
-    default:
-      return c == '_';
-  }
-}
+bool is_letter(char32_t c) { return is_python_word_character(c) && !is_python_digit(c); }
 
 // Length of a run of hyphens, of full stops, or of full stops with single white space between
 // them, where one starts at `at`; 0 otherwise.
@@ -116,21 +99,13 @@ bool is_number(std::u32string_view text) {
   if (at < text.size() && (text[at] == '.' || text[at] == ',')) {
     ++at;
   }
-  if (at == text.size() || !is_decimal_digit(text[at])) {
+  if (at == text.size() || !is_python_digit(text[at])) {
     return false;
   }
-  while (at < text.size() && (is_decimal_digit(text[at]) || contains(U",.-", text[at]))) {
+  while (at < text.size() && (is_python_digit(text[at]) || contains(U",.-", text[at]))) {
     ++at;
   }
   return at == text.size();
-}
-
-std::u32string lower(std::u32string_view text) {
-  std::u32string out(text);
-  for (char32_t& c : out) {
-    c = static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c)));
-  }
-  return out;
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -220,7 +195,7 @@ uint32_t PunktSplitter::orthography(const Token& token) const {
 PunktSplitter::Token PunktSplitter::make_token(std::u32string_view text) const {
   Token token;
   token.text = text;
-  const std::u32string lowered = lower(text);
+  const std::u32string lowered = python_lower(text);
   token.type = is_number(lowered) ? std::string(kNumberType) : to_utf8(lowered);
   token.ends_with_stop = text.back() == '.';
   const bool only_stops = text.find_first_not_of(U'.') == text.npos;

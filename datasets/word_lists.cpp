@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <array>
 
-#include "datasets/python_text.h"
+#include "harness/text/python_utf8.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"

@@ -20,6 +20,7 @@ const std::vector<MethodDefinition>& method_definitions() {
       expected_attention_method(),
       laq_method(),
       speckv_method(),
+      lookahead_kv_method(),
   };
   // clang-format on
   return *definitions;

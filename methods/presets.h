@@ -19,5 +19,6 @@ MethodDefinition expected_attention_method();
 MethodDefinition laq_method();
 MethodDefinition speckv_method();
 MethodDefinition oracle_method();
+MethodDefinition lookahead_kv_method();
 
 }  // namespace kvlab

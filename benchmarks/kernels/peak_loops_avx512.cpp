@@ -13,6 +13,7 @@ float loop(int64_t steps, __m512i factor, Step&& one) {
 #pragma GCC unroll 24
   for (int i = 0; i < kSums; ++i) {
     sums[i] = _mm512_setzero_ps();
+    asm volatile("" : "+v"(sums[i]));  // equal sums would be computed once
   }
   for (int64_t step = 0; step < steps; ++step) {
 #pragma GCC unroll 24

@@ -4,7 +4,7 @@
 #include <system_error>
 #include <utility>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 #include "benchmarks/longbench/tasks.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"

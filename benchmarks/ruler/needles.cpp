@@ -7,7 +7,8 @@
 #include "benchmarks/ruler/noise.h"
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
-#include "datasets/python_text.h"
+#include "harness/text/python_utf8.h"
+#include "datasets/sentences.h"
 #include "harness/base/status.h"
 
 namespace kvlab {
@@ -121,7 +122,9 @@ class NeedleMaker final : public PromptMaker {
       text += i == 0 ? "" : " ";
       text += words[i % words.size()];
     }
-    return sentences_[size] = sources_.punkt->sentences(python_strip(text));
+    const std::string_view stripped = python_strip(text);
+    return sentences_[size] = sources_.punkt != nullptr ? sources_.punkt->sentences(stripped)
+                                                        : simple_sentences(stripped);
   }
 
   std::string in_essay(int64_t size, const std::vector<std::string>& needles) {

@@ -45,7 +45,7 @@ struct RulerSources {
   std::shared_ptr<const WordPairs> pairs;
   std::shared_ptr<const EnglishWords> english;  // optional: cwe beyond the word lists
   std::shared_ptr<const Haystack> haystack;
-  std::shared_ptr<const PunktSplitter> punkt;
+  std::shared_ptr<const PunktSplitter> punkt;  // null: simple_sentences
   std::shared_ptr<const QuestionSet> questions;
 };
 

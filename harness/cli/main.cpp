@@ -1,16 +1,29 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <cstdio>
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
 
 int main(int argc, char** argv) {
+  // A file size limit must be an error of the write that meets it, not the end of the process.
+  std::signal(SIGXFSZ, SIG_IGN);
   CLI::App app("kvlab judges KV-cache eviction for large language models.", "kvlab");
   app.require_subcommand(1);
   kvlab::CommandAction action;
+  kvlab::add_data_command(app, action);
+  kvlab::add_list_command(app, action);
+  kvlab::add_run_command(app, action);
+  kvlab::add_report_command(app, action);
+  kvlab::add_compare_command(app, action);
+  kvlab::add_merge_command(app, action);
+  kvlab::add_list_command(app, action);
+  kvlab::add_data_command(app, action);
   kvlab::add_score_command(app, action);
+  kvlab::add_tokenize_command(app, action);
+  kvlab::add_train_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;

@@ -24,7 +24,7 @@ struct ArmRequest {
   at::Tensor first_logits;     // [vocab_size] float32: the prompt's (or the question's) last logits
   int64_t max_new_tokens = 0;  // at least 1
   int64_t min_new_tokens = 0;  // stop ids can't be chosen before so many tokens
-  std::vector<int32_t> stop_ids;
+  std::vector<int32_t> stop_ids = {};
   bool capture_queries = false;  // one query row for every reply token, a stop id included
 };
 

@@ -69,8 +69,8 @@ absl::StatusOr<at::Tensor> read_tensor(const SafetensorsFile& file, const std::s
   }
   const SafetensorsEntry& entry = it->second;
   if (entry.shape != shape) {
-    return data_loss("{}: \"{}\" has shape [{}], this model needs [{}]", origin, name,
-                     fmt::join(entry.shape, ", "), fmt::join(shape, ", "));
+    return data_loss("{}: \"{}\" has shape {}, this model needs {}", origin, name,
+                     dump_json(entry.shape), dump_json(shape));
   }
   at::ScalarType type = at::kFloat;
   switch (entry.type) {

@@ -43,14 +43,21 @@ def set_up(threads=2, seed=0):
     torch.set_grad_enabled(False)
 
 
+def out_path(path):
+    """Where a golden file is written: in this folder, or under KVLAB_GOLDEN_OUT (checks)."""
+    root = os.environ.get("KVLAB_GOLDEN_OUT")
+    return pathlib.Path(root) / pathlib.Path(path).relative_to(HERE) if root else pathlib.Path(path)
+
+
 def save_golden(path, tensors, script, packages=("torch", "transformers"), **facts):
-    """Writes tensors and metadata; integers as the narrowest of int16/int32 given by the caller."""
-    path = pathlib.Path(path)
+    """Writes tensors as they are, and metadata: script, versions and the caller's facts."""
+    path = out_path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     info = {"script": pathlib.Path(script).name, "versions": json.dumps(versions(packages))}
     for key, value in facts.items():
         info[key] = value if isinstance(value, str) else json.dumps(value)
     save_file({k: v.contiguous() for k, v in tensors.items()}, str(path), metadata=info)
+    path.chmod(0o644)
     print(f"{path.name}: {path.stat().st_size / 1024:.0f} KB", flush=True)
 
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {

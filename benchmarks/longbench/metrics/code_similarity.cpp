@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 #include "benchmarks/longbench/metrics/string_ratio.h"
 
 namespace kvlab {

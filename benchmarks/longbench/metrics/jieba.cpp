@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"
 #include "harness/text/utf8.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "benchmarks/longbench/metrics/lcs_bits.h"
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {

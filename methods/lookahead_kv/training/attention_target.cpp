@@ -1,5 +1,7 @@
 #include "methods/lookahead_kv/training/attention_target.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -13,7 +15,7 @@ constexpr double kTiny = 1e-9;
 at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& prompt_keys,
                             const at::Tensor& reply_keys, at::ScalarType dtype,
                             int64_t block_rows) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const int64_t num_heads = reply_queries.size(0);
   const int64_t reply_len = reply_queries.size(1);
   const int64_t d = reply_queries.size(2);
@@ -49,7 +51,7 @@ at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scor
 
 double attention_recall(const at::Tensor& target, const at::Tensor& scores, int64_t num_kv_heads,
                         int64_t budget) {
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   const auto per_kv_head = [&](const at::Tensor& x) {
     return x.reshape({num_kv_heads, -1, x.size(1)}).mean(1);
   };

@@ -127,7 +127,7 @@ absl::StatusOr<std::map<std::string, std::string, std::less<>>> AdapterOptimizer
     std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
     return absl::StatusOr<at::Tensor>(tensor);
   };
-  const at::NoGradGuard no_grad;
+  const c10::NoGradGuard no_grad;
   for (auto& [name, tensor] : parameters_) {
     KVLAB_ASSIGN_OR_RETURN(const at::Tensor value, read("parameter." + name, tensor));
     tensor.copy_(value);

@@ -12,12 +12,19 @@
 namespace kvlab {
 namespace {
 
+std::string join_words(std::initializer_list<std::string_view> words) {
+  std::string text;
+  for (const std::string_view word : words) {
+    text += fmt::format("{}{}", text.empty() ? "" : ", ", word);
+  }
+  return text;
+}
+
 absl::Status refuse_unknown_keys(const Json& object, std::initializer_list<std::string_view> known,
                                  const std::string& origin) {
   for (const auto& [key, value] : object.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      return invalid_argument("{}: unknown key \"{}\"; known: {}", origin, key,
-                              fmt::join(known, ", "));
+      return invalid_argument("{}: unknown key \"{}\"; known: {}", origin, key, join_words(known));
     }
   }
   return absl::OkStatus();

@@ -1,5 +1,7 @@
 #include "methods/lookahead_kv/training/trainer.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -116,7 +118,7 @@ absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
     lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
     (total * weight).backward();
   } else {
-    const at::NoGradGuard no_grad;
+    const c10::NoGradGuard no_grad;
     lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
   }
   result.loss = total.item<double>();

@@ -8,6 +8,7 @@
 
 #include "harness/generation/greedy.h"
 #include "harness/model/causal_lm.h"
+#include "harness/model/threads.h"
 #include "tests/harness/model/golden_file.h"
 
 namespace kvlab {
@@ -30,13 +31,14 @@ float largest_difference(const at::Tensor& logits, const std::vector<float>& gol
 class TinyModel : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
+    set_compute_threads(1);
     auto model = CausalLm::load(golden_dir() / "models" / GetParam(), {.dtype = at::kFloat});
     ASSERT_TRUE(model.ok()) << model.status();
     model_ = *std::move(model);
   }
 
   std::shared_ptr<PromptState> prefill(const std::vector<int32_t>& ids, int64_t chunk_size) {
-    auto state = model_->prefill(ids, {.chunk_size = chunk_size});
+    auto state = model_->prefill(ids, {.chunk_size = chunk_size, .needs = {}});
     EXPECT_TRUE(state.ok()) << state.status();
     return *std::move(state);
   }
@@ -116,8 +118,8 @@ INSTANTIATE_TEST_SUITE_P(Families, TinyModel,
                          testing::Values("tiny-llama3", "tiny-llama-linear", "tiny-llama-yarn",
                                          "tiny-qwen2", "tiny-qwen3", "tiny-mistral",
                                          "tiny-mistral-window", "tiny-gqa", "tiny-sharded"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& param_info) {
+                           std::string name = param_info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

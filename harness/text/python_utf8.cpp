@@ -1,9 +1,10 @@
-#include "datasets/python_text.h"
+#include "harness/text/python_utf8.h"
 
 #include <fmt/format.h>
 
-#include "harness/base/check.h"
-#include "harness/text/utf8.h"
+#include <algorithm>
+
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {
@@ -34,12 +35,6 @@ Decoded decode_at(std::string_view text, size_t position) {
 }
 
 }  // namespace
-
-bool is_python_space(char32_t c) {
-  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 ||
-         c == 0x1680 || (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 ||
-         c == 0x202f || c == 0x205f || c == 0x3000;
-}
 
 std::string_view python_strip(std::string_view text) {
   size_t begin = text.size();
@@ -134,21 +129,6 @@ std::string python_json_string(std::string_view text) {
   }
   out += '"';
   return out;
-}
-
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  KVLAB_CHECK(!from.empty());
-  std::string out;
-  size_t position = 0;
-  while (true) {
-    const size_t found = text.find(from, position);
-    out.append(text.substr(position, found - position));
-    if (found == std::string_view::npos) {
-      return out;
-    }
-    out.append(to);
-    position = found + from.size();
-  }
 }
 
 }  // namespace kvlab

@@ -1,4 +1,4 @@
-#include "benchmarks/longbench/metrics/python_text.h"
+#include "harness/text/python_text.h"
 
 #include <fmt/format.h>
 #include <utf8proc.h>

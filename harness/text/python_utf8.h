@@ -1,16 +1,16 @@
-// String rules of Python that foreign generators and file formats depend on.
+// Rules of Python's strings and files on UTF-8 text, which foreign generators and file formats
+// depend on. (python_text.h has those on code points.) Input is valid UTF-8.
 #pragma once
 
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "harness/text/replace.h"
+
 namespace kvlab {
 
-// str.isspace() of one code point, which is also what \s matches in Python's `re`.
-bool is_python_space(char32_t code_point);
-
-// str.strip() without arguments, on valid UTF-8.
+// str.strip() without arguments.
 std::string_view python_strip(std::string_view text);
 
 // re.sub(r"\s+", " ", text).split(" "): words between white space, with an empty first or last
@@ -20,13 +20,10 @@ std::vector<std::string> python_words(std::string_view text);
 // The lines of a text file without their trailing white space (rstrip), as readlines gives them.
 std::vector<std::string> rstripped_lines(std::string_view text);
 
-// Code points in valid UTF-8: Python's len().
+// Code points: Python's len().
 size_t python_length(std::string_view text);
 
 // A JSON string as json.dumps(text) writes it: ASCII only, other code points as \uXXXX.
 std::string python_json_string(std::string_view text);
-
-// text.replace(from, to), every occurrence, left to right. `from` is not empty.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace kvlab

@@ -1,0 +1,283 @@
+// kvlab run: a sweep file into a results database.
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "harness/base/interrupt.h"
+#include "harness/base/progress.h"
+#include "harness/base/status.h"
+#include "harness/base/version.h"
+#include "harness/cli/commands.h"
+#include "harness/cli/process_info.h"
+#include "harness/model/threads.h"
+#include "harness/sweep/plan.h"
+#include "harness/sweep/runner.h"
+#include "harness/sweep/sweep_config.h"
+#include "results/store.h"
+
+namespace kvlab {
+namespace {
+
+struct RunFlags {
+  std::string sweep;
+  std::string db;
+  std::string filter;
+  std::string shard = "1/1";
+  std::string retry;
+  std::string max_time;
+  bool dry_run = false;
+  bool list = false;
+  int64_t show_prompt = -1;
+};
+
+// "90", "90s", "30m", "8h".
+absl::StatusOr<double> parse_duration(const std::string& text) {
+  if (text.empty()) {
+    return 0.0;
+  }
+  size_t used = 0;
+  double value = 0;
+  try {
+    value = std::stod(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  const std::string unit = text.substr(used);
+  const double factor = unit == "h" ? 3600 : unit == "m" ? 60 : unit.empty() || unit == "s" ? 1 : 0;
+  if (used == 0 || factor == 0 || value <= 0) {
+    return invalid_argument("--max-time \"{}\": give seconds, or a number with s, m or h", text);
+  }
+  return value * factor;
+}
+
+absl::StatusOr<PlanOptions> plan_options(const RunFlags& flags) {
+  PlanOptions options;
+  options.filter = flags.filter;
+  char slash = 0;
+  std::istringstream in(flags.shard);
+  if (!(in >> options.shard >> slash >> options.num_shards) || slash != '/' || !in.eof() ||
+      options.shard < 1 || options.shard > options.num_shards) {
+    return invalid_argument("--shard \"{}\": give i/n with 1 <= i <= n, such as 2/4", flags.shard);
+  }
+  return options;
+}
+
+class ConsoleObserver final : public RunObserver {
+ public:
+  void on_start(const PlanSummary& summary) override {
+    fmt::print(
+        stderr, "{} cells on {} samples to run{}\n", summary.cells, summary.samples,
+        summary.stored_cells > 0 ? fmt::format(", {} stored before", summary.stored_cells) : "");
+    progress_.emplace("run", work_, 0.0, stderr);
+  }
+  void on_sample(double units, std::string_view what) override { progress_->advance(units, what); }
+  void on_message(std::string_view text) override { progress_->message(text); }
+  void set_work(double work) { work_ = work; }
+  void finish() {
+    if (progress_) {
+      progress_->finish();
+    }
+  }
+
+ private:
+  double work_ = 0;
+  std::optional<Progress> progress_;
+};
+
+double total_work(const SweepPlan& plan, const absl::flat_hash_set<std::string>& stored) {
+  double work = 0;
+  for (const ModelPlan& model : plan.models) {
+    for (const PlannedSample& planned : model.samples) {
+      int64_t arms = 0;
+      bool any = false;
+      for (const PlannedArm& arm : planned.arms) {
+        const bool open = !stored.contains(arm.key);
+        any = any || open;
+        arms += open && arm.skip_reason.empty() ? 1 : 0;
+      }
+      if (any) {
+        work += sample_work(planned.prompt_tokens, planned.sample.max_new_tokens, arms);
+      }
+    }
+  }
+  return work;
+}
+
+void print_list(const SweepPlan& plan) {
+  for (const ModelPlan& model : plan.models) {
+    for (const PlannedSample& planned : model.samples) {
+      for (const PlannedArm& cell : planned.arms) {
+        const Arm& arm = plan.arms[cell.arm];
+        fmt::print("{}  {}  {}  {}{}{}\n", model.model.name, planned.sample.key, arm.method.label,
+                   arm.budget_text(), arm.question_aware ? "" : "  question-unaware",
+                   cell.skip_reason.empty() ? "" : "  skipped: " + cell.skip_reason);
+      }
+    }
+  }
+}
+
+std::string readable_bytes(int64_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1 << 20);
+  return mib >= 1024 ? fmt::format("{:.1f} GiB", mib / 1024) : fmt::format("{:.0f} MiB", mib);
+}
+
+absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
+  int64_t seen = 0;
+  for (const ModelPlan& model : plan.models) {
+    for (const PlannedSample& planned : model.samples) {
+      if (seen++ != index) {
+        continue;
+      }
+      KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
+                             build_prompt(prompt_request(planned.sample, /*split_question=*/false),
+                                          *model.tokenizer, model.format));
+      fmt::print("sample          {}\n", planned.sample.key);
+      fmt::print("prompt tokens   {}\n", prompt.token_ids.size());
+      fmt::print("facts           {}\n", dump_json(prompt_facts_json(prompt.facts)));
+      fmt::print("answer prefix   {}\n", dump_json(Json(planned.sample.answer_prefix)));
+      fmt::print("question        {}\n",
+                 planned.sample.question_begin < planned.sample.prompt.size()
+                     ? dump_json(Json(planned.sample.prompt.substr(planned.sample.question_begin)))
+                     : "not separate");
+      std::string stops;
+      for (const int32_t id : model.config.stop_ids) {
+        stops += fmt::format("{} ", id);
+      }
+      for (const std::string& text : planned.sample.stop_texts) {
+        stops += dump_json(Json(text)) + " ";
+      }
+      fmt::print("stops           {}\n", stops);
+      fmt::print("new tokens      {} to {}\n", planned.sample.min_new_tokens,
+                 planned.sample.max_new_tokens);
+      fmt::print("protocol        {}\n", dump_json(model.protocols[planned.protocol].json));
+      fmt::print("---\n{}\n", model.tokenizer->decode(prompt.token_ids, false));
+      return absl::OkStatus();
+    }
+  }
+  return invalid_argument("--show-prompt {}: the sweep has {} samples, counted from 0", index,
+                          seen);
+}
+
+void print_dry_run(const SweepPlan& plan, const PlanSummary& summary) {
+  fmt::print("prefills          {}\n", summary.samples);
+  fmt::print("prompt tokens     {} (longest {})\n", summary.prefill_tokens,
+             summary.max_prompt_tokens);
+  fmt::print("cells             {} to run, {} stored, {} skipped\n", summary.cells,
+             summary.stored_cells, summary.skipped_cells);
+  fmt::print("new tokens        {} at most\n", summary.max_new_tokens);
+  fmt::print("cache memory      {} at most, beside the weights\n",
+             readable_bytes(summary.peak_cache_bytes));
+  fmt::print("database          about {}\n",
+             readable_bytes(summary.cells * 2000 +
+                            (plan.config.store_prompts ? summary.prefill_tokens * 5 : 0)));
+  for (const ModelPlan& model : plan.models) {
+    for (const Setting& protocol : model.protocols) {
+      fmt::print("protocol          {}: {}\n", protocol.name, dump_json(protocol.json));
+    }
+    std::map<std::string, int64_t> reasons;
+    for (const PlannedSample& planned : model.samples) {
+      for (const PlannedArm& cell : planned.arms) {
+        if (!cell.skip_reason.empty()) {
+          ++reasons[cell.skip_reason];
+        }
+      }
+    }
+    for (const auto& [reason, count] : reasons) {
+      fmt::print("skipped           {}: {}\n", count, reason);
+    }
+  }
+}
+
+absl::Status run_sweep(const RunFlags& flags) {
+  KVLAB_ASSIGN_OR_RETURN(const PlanOptions options, plan_options(flags));
+  KVLAB_ASSIGN_OR_RETURN(const double max_time_s, parse_duration(flags.max_time));
+  KVLAB_ASSIGN_OR_RETURN(const SweepConfig config, load_sweep_config(flags.sweep));
+  KVLAB_ASSIGN_OR_RETURN(const SweepPlan plan, make_plan(config, options));
+  if (flags.list) {
+    print_list(plan);
+    return absl::OkStatus();
+  }
+  if (flags.show_prompt >= 0) {
+    return print_prompt(plan, flags.show_prompt);
+  }
+  const RunOptions run_options{.retry_failed = !flags.retry.empty(), .max_time_s = max_time_s};
+  if (flags.dry_run) {
+    absl::flat_hash_set<std::string> stored;
+    if (!flags.db.empty() && std::filesystem::exists(flags.db)) {
+      KVLAB_ASSIGN_OR_RETURN(const auto store,
+                             ResultStore::open(flags.db, ResultStore::Mode::kRead));
+      KVLAB_ASSIGN_OR_RETURN(stored, store->stored_keys(run_options.retry_failed));
+    }
+    print_dry_run(plan, summarize(plan, stored));
+    return absl::OkStatus();
+  }
+  if (flags.db.empty()) {
+    return invalid_argument("--db FILE is needed: where results go");
+  }
+  if (config.threads > 0) {
+    set_compute_threads(config.threads);
+  }
+  KVLAB_ASSIGN_OR_RETURN(const auto store, ResultStore::open(flags.db, ResultStore::Mode::kCreate));
+  KVLAB_ASSIGN_OR_RETURN(const int64_t run_id,
+                         store->begin_run({.version = std::string(kvlab_version()),
+                                           .git_commit = std::string(git_commit()),
+                                           .build_type = std::string(build_type()),
+                                           .machine = machine_info(),
+                                           .libraries = library_versions(),
+                                           .config = config.source,
+                                           .command_line = command_line(),
+                                           .shard = flags.shard}));
+  catch_interrupts();
+  ConsoleObserver observer;
+  KVLAB_ASSIGN_OR_RETURN(const auto stored, store->stored_keys(run_options.retry_failed));
+  observer.set_work(total_work(plan, stored));
+  SweepRunner runner(plan, *store, run_options, observer);
+  const absl::StatusOr<RunOutcome> outcome = runner.run();
+  if (!outcome.ok()) {
+    (void)store->finish_run("failed: " + message_of(outcome.status()));
+    return outcome.status();
+  }
+  KVLAB_RETURN_IF_ERROR(store->finish_run(outcome->interrupted   ? "interrupted"
+                                          : outcome->out_of_time ? "out of time"
+                                                                 : "done"));
+  observer.finish();
+  fmt::print(stderr, "run {}: {} cells on {} samples stored in {}{}{}\n", run_id, outcome->cells,
+             outcome->samples, flags.db,
+             outcome->failed > 0 ? fmt::format(", {} failed", outcome->failed) : "",
+             outcome->skipped > 0 ? fmt::format(", {} skipped", outcome->skipped) : "");
+  if (outcome->interrupted) {
+    return absl::CancelledError("interrupted; run the same command to go on");
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+void add_run_command(CLI::App& app, CommandAction& action) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "Run a sweep file; run again to continue it");
+  command->add_option("sweep", flags->sweep, "Sweep file (JSON)")->required();
+  command->add_option("--db", flags->db, "Results database (SQLite), made if absent");
+  command->add_option("--filter", flags->filter,
+                      "Only cells whose benchmark/task/length/method/budget matches this regular "
+                      "expression");
+  command->add_option("--shard", flags->shard, "Part i of n: every n-th sample (default 1/1)");
+  command->add_option("--retry", flags->retry, "\"failed\": run failed and skipped cells again")
+      ->check(CLI::IsMember({"failed"}));
+  command->add_option("--max-time", flags->max_time, "Stop after so long: 90s, 30m, 8h");
+  command->add_flag("--dry-run", flags->dry_run, "Say what would run, and what it takes");
+  command->add_flag("--list", flags->list, "List the cells");
+  command->add_option("--show-prompt", flags->show_prompt,
+                      "Print the N-th sample's prompt and protocol facts");
+  command->footer(
+      "Examples:\n"
+      "  kvlab run configs/quickstart.json --db quickstart.sqlite\n"
+      "  kvlab run configs/quickstart.json --dry-run\n"
+      "  kvlab run big.json --shard 2/4 --db part2.sqlite --max-time 8h");
+  command->callback([flags, &action] { action = [flags] { return run_sweep(*flags); }; });
+}
+
+}  // namespace kvlab

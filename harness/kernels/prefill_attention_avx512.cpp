@@ -1,0 +1,390 @@
+#include <immintrin.h>
+
+#include <cstring>
+
+#include "harness/kernels/avx512_math.h"
+#include "harness/kernels/prefill_attention_kernels.h"
+
+namespace kvlab {
+namespace {
+
+constexpr float kLog2E = 1.44269504088896341F;
+constexpr float kLowest = -1e30F;
+constexpr int kTile = 8;  // keys or dimensions of a register tile: 8 x 3 accumulators
+
+// What differs between the element types. A step is what one fused operation takes of a row: one
+// float, or two bfloat16. Memory of a step: 4 bytes.
+template <typename Element>
+struct Ops;
+
+template <>
+struct Ops<float> {
+  static constexpr int64_t kPerStep = 1;
+  static __m512 fused(__m512 sum, __m512i a, __m512i b) {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+  }
+  // 2 to the (score - largest) * factor, where offset = largest * factor.
+  static __m512 weight(__m512 score, __m512 largest, __m512 factor, __m512 /*offset*/) {
+    return avx512::exp2_ps<6>(_mm512_mul_ps(_mm512_sub_ps(score, largest), factor));
+  }
+};
+
+template <>
+struct Ops<BFloat16> {
+  static constexpr int64_t kPerStep = 2;
+  static __m512 fused(__m512 sum, __m512i a, __m512i b) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  }
+  static __m512 weight(__m512 score, __m512 /*largest*/, __m512 factor, __m512 offset) {
+    return avx512::exp2_ps<4>(_mm512_fmsub_ps(score, factor, offset));
+  }
+};
+
+inline __m512i broadcast(const void* step) {
+  int32_t bits = 0;
+  std::memcpy(&bits, step, sizeof(bits));
+  return _mm512_set1_epi32(bits);
+}
+
+// kPanels registers of queries.
+template <typename Element, int kPanels>
+class Block final {
+ public:
+  explicit Block(const PrefillBlock& block)
+      : block_(block),
+        args_(*block.args),
+        head_dim_(args_.head_dim),
+        steps_((head_dim_ + kPerStep - 1) / kPerStep),
+        queries_(block.scratch),
+        output_(queries_ + kQueryBlock * head_dim_),
+        scores_(output_ + kQueryBlock * head_dim_),
+        weights_(scores_ + kQueryBlock * kKeyBlock),
+        factor_(args_.scale * kLog2E) {}
+
+  void run() {
+    pack_queries();
+    const int64_t first_position = args_.kv_len - args_.q_len + block_.q_begin;
+    const int64_t last_position = first_position + block_.q_count - 1;
+    int64_t first_key = 0;
+    if (args_.sliding_window > 0 && first_position >= args_.sliding_window) {
+      first_key = (first_position - args_.sliding_window + 1) / kKeyBlock * kKeyBlock;
+    }
+    for (int64_t key = first_key; key <= last_position; key += kKeyBlock) {
+      const int64_t count =
+          last_position + 1 - key < kKeyBlock ? last_position + 1 - key : kKeyBlock;
+      const Lanes unmasked = score_keys(key, count);
+      const bool masked = count < kKeyBlock || key + count - 1 > first_position ||
+                          (args_.sliding_window > 0 && key <= last_position - args_.sliding_window);
+      soften(masked ? mask_scores(key, count, first_position) : unmasked, count,
+             masked ? key - first_position : kUnmasked);
+      weigh_values(key, count);
+    }
+    store();
+  }
+
+ private:
+  static constexpr int64_t kPerStep = Ops<Element>::kPerStep;
+  static constexpr int64_t kUnmasked = INT64_MIN;
+  static constexpr int64_t kLanes = 16 * kPanels;
+
+  struct Lanes {
+    __m512 panel[kPanels];
+  };
+
+  // [steps, kLanes] of steps; lanes beyond the queries are zero.
+  void pack_queries() {
+    std::memset(queries_, 0, steps_ * kLanes * 4);
+    std::memset(output_, 0, head_dim_ * kLanes * sizeof(float));
+    for (int64_t lane = 0; lane < block_.q_count; ++lane) {
+      const auto* query = static_cast<const Element*>(args_.queries.data) +
+                          block_.head * args_.queries.head_stride +
+                          (block_.q_begin + lane) * args_.queries.row_stride;
+      for (int64_t d = 0; d < head_dim_; ++d) {
+        std::memcpy(
+            reinterpret_cast<Element*>(queries_ + d / kPerStep * kLanes + lane) + d % kPerStep,
+            query + d, sizeof(Element));
+      }
+    }
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      largest_.panel[p] = _mm512_set1_ps(kLowest);
+      sum_.panel[p] = _mm512_setzero_ps();
+    }
+  }
+
+  // scores_[i, lane] of keys [key, key + count); returns the largest so far as if all were seen.
+  Lanes score_keys(int64_t key, int64_t count) {
+    const char* rows = reinterpret_cast<const char*>(static_cast<const Element*>(args_.keys.data) +
+                                                     block_.kv_head * args_.keys.head_stride +
+                                                     key * args_.keys.row_stride);
+    const int64_t row_bytes = args_.keys.row_stride * static_cast<int64_t>(sizeof(Element));
+    Lanes largest = largest_;
+    int64_t i = 0;
+    for (; i + kTile <= count; i += kTile) {
+      score_tile<kTile>(rows + i * row_bytes, row_bytes, scores_ + i * kLanes, largest);
+    }
+    for (; i < count; ++i) {
+      score_tile<1>(rows + i * row_bytes, row_bytes, scores_ + i * kLanes, largest);
+    }
+    return largest;
+  }
+
+  template <int kKeys>
+  void score_tile(const char* rows, int64_t row_bytes, float* scores, Lanes& largest) const {
+    // Rows in fours: one pointer and the stride reach them all without further registers.
+    const char* fours[2] = {rows, rows + 4 * row_bytes};
+    const int64_t steps = steps_;
+    const float* queries = queries_;
+    __m512 sums[kKeys][kPanels];
+#pragma GCC unroll 8
+    for (int i = 0; i < kKeys; ++i) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        sums[i][p] = _mm512_setzero_ps();
+      }
+    }
+    for (int64_t step = 0; step < steps; ++step) {
+      __m512i q[kPanels];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        q[p] = _mm512_load_si512(queries + step * kLanes + 16 * p);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kKeys; ++i) {
+        const __m512i k = broadcast(fours[i / 4] + i % 4 * row_bytes + 4 * step);
+#pragma GCC unroll 3
+        for (int p = 0; p < kPanels; ++p) {
+          sums[i][p] = Ops<Element>::fused(sums[i][p], k, q[p]);
+        }
+      }
+    }
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      __m512 most = largest.panel[p];
+#pragma GCC unroll 8
+      for (int i = 0; i < kKeys; ++i) {
+        _mm512_store_ps(scores + i * kLanes + 16 * p, sums[i][p]);
+        most = _mm512_max_ps(most, sums[i][p]);
+      }
+      largest.panel[p] = most;
+    }
+  }
+
+  // Which lanes see the key whose position, counted from the first query's, is `place`.
+  static __mmask16 seen_by(int64_t place, int64_t window, int panel) {
+    const int64_t first = place - 16 * panel;  // lane >= first
+    __mmask16 mask = static_cast<__mmask16>(~avx512::first_lanes_16(first));
+    if (window > 0) {
+      mask &= avx512::first_lanes_16(first + window);  // lane < first + window
+    }
+    return mask;
+  }
+
+  Lanes mask_scores(int64_t key, int64_t count, int64_t first_position) const {
+    Lanes result = largest_;
+    for (int64_t i = 0; i < count; ++i) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        result.panel[p] = _mm512_mask_max_ps(
+            result.panel[p], seen_by(key + i - first_position, args_.sliding_window, p),
+            result.panel[p], _mm512_load_ps(scores_ + i * kLanes + 16 * p));
+      }
+    }
+    return result;
+  }
+
+  // Turns scores into weights below the new maximum, rescales what there is, and leaves the weights
+  // as the second product takes them. `place`: of the block's first key from the first query, or
+  // kUnmasked.
+  void soften(const Lanes& largest, int64_t count, int64_t place) {
+    const __m512 factor = _mm512_set1_ps(factor_);
+    __m512 offset[kPanels];
+    bool grown = false;
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      grown |= _mm512_cmp_ps_mask(largest.panel[p], largest_.panel[p], _CMP_GT_OQ) != 0;
+      offset[p] = _mm512_mul_ps(largest.panel[p], factor);
+    }
+    if (grown) {
+      rescale(largest);
+    }
+    Lanes sum = sum_;
+    for (int64_t i = 0; i < count; i += kPerStep) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        __m512 weights[kPerStep];
+#pragma GCC unroll 2
+        for (int64_t j = 0; j < kPerStep; ++j) {
+          weights[j] = Ops<Element>::weight(_mm512_load_ps(scores_ + (i + j) * kLanes + 16 * p),
+                                            largest.panel[p], factor, offset[p]);
+          if (place != kUnmasked) {
+            const __mmask16 mask =
+                i + j < count ? seen_by(place + i + j, args_.sliding_window, p) : __mmask16{0};
+            weights[j] = _mm512_maskz_mov_ps(mask, weights[j]);
+          }
+          sum.panel[p] = _mm512_add_ps(sum.panel[p], weights[j]);
+        }
+        store_weights(weights, weights_ + i / kPerStep * kLanes + 16 * p);
+      }
+    }
+    sum_ = sum;
+  }
+
+  static void store_weights(const __m512 (&weights)[1], float* place) {
+    _mm512_store_ps(place, weights[0]);
+  }
+  // Pairs of keys: the even key's bfloat16 in the lower half of each lane.
+  static void store_weights(const __m512 (&weights)[2], float* place) {
+    const __m512i both = reinterpret_cast<__m512i>(_mm512_cvtne2ps_pbh(weights[1], weights[0]));
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    _mm512_store_si512(place, _mm512_permutexvar_epi16(order, both));
+  }
+
+  void rescale(const Lanes& largest) {
+    Lanes shrink;
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      shrink.panel[p] = avx512::exp2_ps<6>(_mm512_mul_ps(
+          _mm512_sub_ps(largest_.panel[p], largest.panel[p]), _mm512_set1_ps(factor_)));
+      sum_.panel[p] = _mm512_mul_ps(sum_.panel[p], shrink.panel[p]);
+      largest_.panel[p] = largest.panel[p];
+    }
+    for (int64_t d = 0; d < head_dim_; ++d) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        float* place = output_ + d * kLanes + 16 * p;
+        _mm512_store_ps(place, _mm512_mul_ps(_mm512_load_ps(place), shrink.panel[p]));
+      }
+    }
+  }
+
+  // The values of step `step` of the block that starts at `key`, dimension 0; dimensions are 4
+  // bytes apart.
+  const char* value_row(int64_t key, int64_t step) const {
+    if constexpr (kPerStep == 2) {
+      return reinterpret_cast<const char*>(block_.value_pairs + (key + 2 * step) * head_dim_);
+    } else {
+      return reinterpret_cast<const char*>(static_cast<const float*>(args_.values.data) +
+                                           block_.kv_head * args_.values.head_stride +
+                                           (key + step) * args_.values.row_stride);
+    }
+  }
+
+  template <int kDims>
+  void weigh_tile(int64_t key, int64_t count, int64_t d) {
+    const int64_t steps = (count + kPerStep - 1) / kPerStep;
+    const char* values = value_row(key, 0) + 4 * d;
+    const int64_t step_bytes = value_row(key, 1) - value_row(key, 0);
+    const float* weights = weights_;
+    __m512 sums[kDims][kPanels];
+#pragma GCC unroll 8
+    for (int i = 0; i < kDims; ++i) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        sums[i][p] = _mm512_load_ps(output_ + (d + i) * kLanes + 16 * p);
+      }
+    }
+    for (int64_t step = 0; step < steps; ++step) {
+      __m512i w[kPanels];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        w[p] = _mm512_load_si512(weights + step * kLanes + 16 * p);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kDims; ++i) {
+        const __m512i v = broadcast(values + step * step_bytes + 4 * i);
+#pragma GCC unroll 3
+        for (int p = 0; p < kPanels; ++p) {
+          sums[i][p] = Ops<Element>::fused(sums[i][p], v, w[p]);
+        }
+      }
+    }
+#pragma GCC unroll 8
+    for (int i = 0; i < kDims; ++i) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        _mm512_store_ps(output_ + (d + i) * kLanes + 16 * p, sums[i][p]);
+      }
+    }
+  }
+
+  void weigh_values(int64_t key, int64_t count) {
+    int64_t d = 0;
+    for (; d + kTile <= head_dim_; d += kTile) {
+      weigh_tile<kTile>(key, count, d);
+    }
+    for (; d < head_dim_; ++d) {
+      weigh_tile<1>(key, count, d);
+    }
+  }
+
+  void store() {
+    float* sums = scores_;
+    float* largest = scores_ + kLanes;
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      const __m512 inverse = _mm512_div_ps(_mm512_set1_ps(1.0F), sum_.panel[p]);
+      _mm512_store_ps(sums + 16 * p, sum_.panel[p]);
+      _mm512_store_ps(largest + 16 * p, largest_.panel[p]);
+      for (int64_t d = 0; d < head_dim_; ++d) {
+        float* place = output_ + d * kLanes + 16 * p;
+        _mm512_store_ps(place, _mm512_mul_ps(_mm512_load_ps(place), inverse));
+      }
+    }
+    const __m512i lane_stride =
+        _mm512_mullo_epi32(_mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0),
+                           _mm512_set1_epi32(kLanes));
+    for (int64_t lane = 0; lane < block_.q_count; ++lane) {
+      auto* out = static_cast<Element*>(args_.output.data) +
+                  block_.head * args_.output.head_stride +
+                  (block_.q_begin + lane) * args_.output.row_stride;
+      for (int64_t d = 0; d < head_dim_; d += 16) {
+        const __mmask16 mask = avx512::first_lanes_16(head_dim_ - d);
+        avx512::store_floats(out + d, mask,
+                             _mm512_mask_i32gather_ps(_mm512_setzero_ps(), mask, lane_stride,
+                                                      output_ + d * kLanes + lane, 4));
+      }
+      if (args_.logsumexp != nullptr) {
+        args_.logsumexp[block_.head * args_.q_len + block_.q_begin + lane] =
+            largest[lane] * args_.scale + __builtin_logf(sums[lane]);
+      }
+    }
+  }
+
+  const PrefillBlock& block_;
+  const PrefillAttentionArgs& args_;
+  const int64_t head_dim_;
+  const int64_t steps_;
+  float* queries_;
+  float* output_;   // [head_dim, kLanes], not yet divided
+  float* scores_;   // [kKeyBlock, kLanes]
+  float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps
+  const float factor_;
+  Lanes largest_;  // of the scores before scaling
+  Lanes sum_;
+};
+
+template <typename Element>
+void run(const PrefillBlock& block) {
+  if (block.q_count > 32) {
+    Block<Element, 3>(block).run();
+  } else if (block.q_count > 16) {
+    Block<Element, 2>(block).run();
+  } else {
+    Block<Element, 1>(block).run();
+  }
+}
+
+}  // namespace
+
+void prefill_block_avx512(const PrefillBlock& block) {
+  if (block.args->type == ElementType::kFloat32) {
+    run<float>(block);
+  } else {
+    run<BFloat16>(block);
+  }
+}
+
+}  // namespace kvlab

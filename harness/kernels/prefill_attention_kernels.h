@@ -1,0 +1,39 @@
+// The inner loops of prefill_attention: one head's block of queries over all keys it may see.
+//
+// Queries lie across the lanes of the registers, keys along the loops: a row's maximum, sum and
+// rescaling are then lane-wise. Keys come in blocks that start at multiples of kKeyBlock whatever
+// the queries, and what a query may not see adds exact zeros, so that a query's bits do not depend
+// on its block, on the chunk it came in, or on the threads.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/kernels/prefill_attention.h"
+
+namespace kvlab {
+
+constexpr int64_t kKeyBlock = 64;
+constexpr int64_t kQueryBlock = 48;  // at most; three registers of queries
+
+struct PrefillBlock {
+  const PrefillAttentionArgs* args = nullptr;
+  int64_t head = 0;
+  int64_t kv_head = 0;
+  int64_t q_begin = 0;
+  int64_t q_count = 0;  // at most kQueryBlock
+  // Values of kv_head in pairs of keys, [kv_len rounded up to kKeyBlock, / 2][head_dim][2], zero
+  // beyond the last key; only where the type is bfloat16.
+  const BFloat16* value_pairs = nullptr;
+  float* scratch = nullptr;  // prefill_scratch_floats(head_dim) of them, aligned to 64
+};
+
+constexpr int64_t prefill_scratch_floats(int64_t head_dim) {
+  // Queries, outputs, scores and weights of a block; keys and values widened to float32.
+  return kQueryBlock * (2 * head_dim + 2 * kKeyBlock) + 2 * kKeyBlock * head_dim;
+}
+
+using PrefillBlockFunction = void (*)(const PrefillBlock& block);
+void prefill_block_portable(const PrefillBlock& block);
+void prefill_block_avx512(const PrefillBlock& block);
+
+}  // namespace kvlab

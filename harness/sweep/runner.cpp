@@ -1,0 +1,351 @@
+#include "harness/sweep/runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <numeric>
+
+#include "harness/base/interrupt.h"
+#include "harness/base/sha256.h"
+#include "harness/base/status.h"
+
+namespace kvlab {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
+
+at::ScalarType scalar_type(const std::string& dtype) {
+  return dtype == "float32" ? at::kFloat : at::kBFloat16;
+}
+
+SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
+                           const PlannedSample& planned, const BuiltPrompt& prompt) {
+  const Sample& sample = planned.sample;
+  SampleRecord record;
+  record.model = model.model;
+  record.protocol = model.protocols[planned.protocol];
+  record.sample_key = sample.key;
+  record.benchmark = sample.benchmark;
+  record.dataset = sample.dataset;
+  record.task = sample.task;
+  record.length = sample.length;
+  record.index = sample.index;
+  record.references = sample.references;
+  record.extra = sample.extra;
+  record.text_hash = sha256_hex(sample.prompt);
+  std::string ids;
+  for (const int32_t id : prompt.token_ids) {
+    ids += fmt::format("{},", id);
+  }
+  record.prompt_hash = sha256_hex(ids);
+  record.prompt_tokens = static_cast<int64_t>(prompt.token_ids.size());
+  record.question_start = prompt.question_start;
+  if (config.store_prompts) {
+    record.rendered_text = model.tokenizer->decode(prompt.token_ids, /*skip_special_tokens=*/false);
+  }
+  return record;
+}
+
+std::string reply_text(const Tokenizer& tokenizer, const ArmReply& reply) {
+  std::span<const int32_t> ids = reply.token_ids;
+  if (reply.stop_reason == StopReason::kStopId && !ids.empty()) {
+    ids = ids.first(ids.size() - 1);
+  }
+  return tokenizer.decode(ids, /*skip_special_tokens=*/true);
+}
+
+}  // namespace
+
+double sample_work(int64_t prompt_tokens, int64_t max_new_tokens, int64_t arms) {
+  // A decoding step of a batch costs about as much as ten prompt tokens and a little for each arm.
+  return static_cast<double>(prompt_tokens) +
+         static_cast<double>(max_new_tokens) * (10.0 + static_cast<double>(arms));
+}
+
+absl::StatusOr<RunOutcome> SweepRunner::run() {
+  KVLAB_ASSIGN_OR_RETURN(stored_, store_.stored_keys(options_.retry_failed));
+  deadline_ = options_.max_time_s > 0 ? now_s() + options_.max_time_s : 0;
+  observer_.on_start(summarize(plan_, stored_));
+  for (const ModelPlan& model : plan_.models) {
+    KVLAB_RETURN_IF_ERROR(run_model(model));
+    if (outcome_.interrupted || outcome_.out_of_time) {
+      break;
+    }
+  }
+  return outcome_;
+}
+
+absl::Status SweepRunner::run_model(const ModelPlan& model) {
+  const bool any = std::any_of(model.samples.begin(), model.samples.end(), [&](const auto& s) {
+    return std::any_of(s.arms.begin(), s.arms.end(),
+                       [&](const PlannedArm& arm) { return !stored_.contains(arm.key); });
+  });
+  if (!any) {
+    return absl::OkStatus();
+  }
+  LoadOptions load;
+  load.dtype = scalar_type(plan_.config.dtype);
+  load.device = plan_.config.device == "cuda" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<CausalLm> lm, CausalLm::load(model.dir, load));
+  DraftModels drafts(model.dir, load);
+  for (const PlannedSample& planned : model.samples) {
+    if (interrupted()) {
+      outcome_.interrupted = true;
+      return absl::OkStatus();
+    }
+    if (deadline_ > 0 && now_s() > deadline_) {
+      outcome_.out_of_time = true;
+      return absl::OkStatus();
+    }
+    const absl::Status status = run_sample(model, planned, *lm, drafts);
+    if (absl::IsCancelled(status)) {
+      outcome_.interrupted = true;
+      return absl::OkStatus();
+    }
+    KVLAB_RETURN_IF_ERROR(status);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample& planned,
+                                     CausalLm& lm, DraftModels& drafts) {
+  std::vector<Cell> cells;
+  for (const PlannedArm& arm : planned.arms) {
+    if (stored_.contains(arm.key)) {
+      continue;
+    }
+    Cell cell{.planned = &arm, .arm = &plan_.arms[arm.arm], .record = {}};
+    cell.record.method = cell.arm->method;
+    cell.record.budget = cell.arm->budget_text();
+    cell.record.question_aware = cell.arm->question_aware;
+    cells.push_back(std::move(cell));
+  }
+  if (cells.empty()) {
+    return absl::OkStatus();
+  }
+  std::optional<BuiltPrompt> stored_prompt;
+  int64_t to_run = 0;
+  for (const bool aware : {true, false}) {
+    std::vector<Cell*> group;
+    for (Cell& cell : cells) {
+      if (!cell.planned->skip_reason.empty()) {
+        cell.record.status = CellStatus::kSkipped;
+        cell.record.reason = cell.planned->skip_reason;
+      } else if (cell.arm->question_aware == aware) {
+        group.push_back(&cell);
+      }
+    }
+    if (!group.empty()) {
+      KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
+                             build_prompt(prompt_request(planned.sample, /*split_question=*/!aware),
+                                          *model.tokenizer, model.format));
+      stored_prompt = stored_prompt ? stored_prompt : prompt;
+      to_run += static_cast<int64_t>(group.size());
+      KVLAB_RETURN_IF_ERROR(run_cells(model, planned, prompt, lm, drafts, group));
+    }
+  }
+  if (!stored_prompt) {
+    KVLAB_ASSIGN_OR_RETURN(stored_prompt, build_prompt(prompt_request(planned.sample, false),
+                                                       *model.tokenizer, model.format));
+  }
+  std::vector<ResultRecord> records;
+  for (Cell& cell : cells) {
+    outcome_.failed += cell.record.status == CellStatus::kFailed ? 1 : 0;
+    outcome_.skipped += cell.record.status == CellStatus::kSkipped ? 1 : 0;
+    if (cell.record.status == CellStatus::kFailed) {
+      observer_.on_message(fmt::format("failed: {}, {} at budget {}: {}", planned.sample.key,
+                                       cell.record.method.label, cell.record.budget,
+                                       cell.record.reason));
+    }
+    records.push_back(cell.record);
+  }
+  KVLAB_RETURN_IF_ERROR(
+      store_.write_sample(sample_record(plan_.config, model, planned, *stored_prompt), records)
+          .status());
+  ++outcome_.samples;
+  outcome_.cells += static_cast<int64_t>(cells.size());
+  observer_.on_sample(sample_work(planned.prompt_tokens, planned.sample.max_new_tokens, to_run),
+                      planned.sample.key);
+  return check_sanity(planned, cells);
+}
+
+absl::Status SweepRunner::run_cells(const ModelPlan& model, const PlannedSample& planned,
+                                    const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                                    const std::vector<Cell*>& cells) {
+  absl::Status status;
+  try {
+    status = try_cells(model, planned, prompt, lm, drafts, cells);
+  } catch (const std::exception& error) {  // out of memory, or an error inside LibTorch
+    const std::string text = error.what();
+    status = absl::ResourceExhaustedError(to_absl(text.substr(0, text.find('\n'))));
+  }
+  if (status.ok() || absl::IsCancelled(status)) {
+    return status;
+  }
+  if (cells.size() == 1) {
+    cells.front()->record.status = CellStatus::kFailed;
+    cells.front()->record.reason = message_of(status);
+    return absl::OkStatus();
+  }
+  // One arm, or all of them together, was too much: each by itself may still work.
+  for (Cell* cell : cells) {
+    KVLAB_RETURN_IF_ERROR(run_cells(model, planned, prompt, lm, drafts, {cell}));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample& planned,
+                                    const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                                    const std::vector<Cell*>& cells) {
+  const Sample& sample = planned.sample;
+  const bool aware = cells.front()->arm->question_aware;
+  const std::span<const int32_t> all_ids = prompt.token_ids;
+  const std::span<const int32_t> prompt_ids =
+      aware ? all_ids : all_ids.first(static_cast<size_t>(prompt.question_start.value_or(0)));
+  const std::span<const int32_t> question_ids = all_ids.subspan(prompt_ids.size());
+
+  std::vector<const EvictionPolicy*> policies;
+  for (const Cell* cell : cells) {
+    policies.push_back(cell->arm->policy.get());
+  }
+  PrefillOptions prefill{.chunk_size = plan_.config.prefill_chunk, .needs = {}};
+  KVLAB_ASSIGN_OR_RETURN(prefill.needs, combined_needs(policies));
+  const double prefill_start = now_s();
+  KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const PromptState> state,
+                         lm.prefill(prompt_ids, prefill));
+  const double prefill_s = now_s() - prefill_start;
+
+  std::vector<SelectionRequest> requests;
+  for (const Cell* cell : cells) {
+    const int64_t entries =
+        cell->arm->budget ? cell->arm->budget->resolve(state->prompt_len()) : state->prompt_len();
+    requests.push_back({.policy = cell->arm->policy.get(), .budget = Budget{entries}});
+  }
+  SelectionSettings settings{.max_new_tokens = sample.max_new_tokens,
+                             .min_new_tokens = sample.min_new_tokens,
+                             .stop_ids = {},
+                             .draft_models = &drafts,
+                             .want_full_reply = false,
+                             .keep_going = [] { return !interrupted(); }};
+  KVLAB_ASSIGN_OR_RETURN(settings.stop_ids, stop_token_ids(sample.stop_texts, model.config.stop_ids,
+                                                           *model.tokenizer));
+  KVLAB_ASSIGN_OR_RETURN(SelectionBatch selections, select_entries(lm, state, requests, settings));
+
+  std::vector<ArmRequest> arms;
+  std::vector<Cell*> arm_cells;
+  std::vector<Cell*> full_reply_cells;
+  const int64_t room = static_cast<int64_t>(question_ids.size()) + sample.max_new_tokens;
+  for (size_t i = 0; i < cells.size(); ++i) {
+    ResultRecord& record = cells[i]->record;
+    const absl::StatusOr<SelectedArm>& selected = selections.arms[i];
+    if (!selected.ok()) {
+      record.status = CellStatus::kFailed;
+      record.reason = message_of(selected.status());
+      continue;
+    }
+    const Selection& selection = selected->result.selection;
+    record.kept = kept_entries(selection);
+    if (cells[i]->arm->budget) {
+      record.budget_entries = requests[i].budget.entries;
+    }
+    if (plan_.config.store_selections) {
+      record.selection = selection;
+    }
+    record.draft_tokens = selected->draft_tokens;
+    record.timings.prefill_s = prefill_s;
+    record.timings.query_s = selected->result.cost.query_s;
+    record.timings.score_s = selected->result.cost.score_s;
+    record.timings.choose_s = selected->result.cost.choose_s;
+    record.timings.draft_s = selected->draft_s + selected->first_stage_s;
+    const bool keeps_all = record.kept.total == state->prompt_len() * model.config.num_layers *
+                                                    model.config.num_kv_heads;
+    const double compact_start = now_s();
+    KvCache cache =
+        keeps_all ? KvCache::full(state, room) : KvCache::compact(*state, selection, room);
+    record.timings.compact_s = now_s() - compact_start;
+    if (cache.prompt_entries() != record.kept.total) {
+      return absl::InternalError(
+          to_absl(fmt::format("the cache of {} holds {} entries, its selection has {}",
+                              record.method.label, cache.prompt_entries(), record.kept.total)));
+    }
+    record.cache_bytes = cache.bytes();
+    if (keeps_all && aware && selections.full_reply) {
+      full_reply_cells.push_back(cells[i]);
+      continue;
+    }
+    at::Tensor first_logits = state->last_logits;
+    if (!aware) {
+      KVLAB_ASSIGN_OR_RETURN(first_logits, lm.extend(question_ids, cache, nullptr));
+    }
+    arms.push_back({.cache = std::move(cache),
+                    .first_logits = first_logits,
+                    .max_new_tokens = sample.max_new_tokens,
+                    .min_new_tokens = sample.min_new_tokens,
+                    .stop_ids = settings.stop_ids});
+    arm_cells.push_back(cells[i]);
+  }
+
+  const auto num_arms = static_cast<int64_t>(arms.size());
+  std::vector<ArmReply> replies;
+  const double decode_start = now_s();
+  if (num_arms > 0) {
+    GreedyOptions greedy;
+    greedy.on_step = [](const BatchProgress&) { return !interrupted(); };
+    KVLAB_ASSIGN_OR_RETURN(replies, decode_greedy(lm, std::move(arms), greedy));
+  }
+  const double decode_s = now_s() - decode_start;
+  const auto finish = [&](Cell* cell, const ArmReply& reply, double seconds,
+                          int64_t beside) -> absl::Status {
+    ResultRecord& record = cell->record;
+    record.reply_token_ids = reply.token_ids;
+    record.new_tokens = static_cast<int64_t>(reply.token_ids.size());
+    record.stop_reason = stop_reason_name(reply.stop_reason);
+    record.reply = reply_text(*model.tokenizer, reply);
+    record.timings.decode_s = seconds;
+    record.timings.decode_steps = reply.steps;
+    record.timings.arms_in_batch = beside;
+    KVLAB_ASSIGN_OR_RETURN(const Score score, planned.benchmark->score(sample, record.reply));
+    record.score = score.value;
+    record.metric = score.metric;
+    return absl::OkStatus();
+  };
+  for (size_t i = 0; i < replies.size(); ++i) {
+    KVLAB_RETURN_IF_ERROR(finish(arm_cells[i], replies[i], decode_s, num_arms));
+  }
+  for (Cell* cell : full_reply_cells) {
+    KVLAB_RETURN_IF_ERROR(finish(cell, *selections.full_reply, selections.full_reply->decode_s, 1));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SweepRunner::check_sanity(const PlannedSample& planned,
+                                       const std::vector<Cell>& cells) {
+  const std::string& task = planned.sample.task;
+  const auto band = plan_.config.sanity_bands.find(task);
+  if (band == plan_.config.sanity_bands.end()) {
+    return absl::OkStatus();
+  }
+  std::vector<double>& scores = full_scores_[task];
+  for (const Cell& cell : cells) {
+    if (!cell.arm->budget && cell.record.status == CellStatus::kOk) {
+      scores.push_back(cell.record.score);
+    }
+  }
+  if (static_cast<int64_t>(scores.size()) != plan_.config.sanity_after_samples) {
+    return absl::OkStatus();
+  }
+  const double mean =
+      std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
+  const auto& [low, high] = band->second;
+  if (mean >= low && mean <= high) {
+    return absl::OkStatus();
+  }
+  return failed_precondition(
+      "the full cache scores {:.1f} on {} over {} samples, outside its sanity band of {} to {}: "
+      "prompt, template or model are not what the sweep expects (kvlab run --show-prompt 0 shows "
+      "them); stored rows are kept",
+      mean, task, scores.size(), low, high);
+}
+
+}  // namespace kvlab

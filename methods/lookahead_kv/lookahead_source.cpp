@@ -1,0 +1,63 @@
+#include "methods/lookahead_kv/lookahead_source.h"
+
+#include <mutex>
+#include <utility>
+
+#include "harness/base/status.h"
+#include "methods/lookahead_kv/adapter.h"
+
+namespace kvlab {
+namespace {
+
+class LookaheadSource final : public QuerySource {
+ public:
+  explicit LookaheadSource(LookaheadSourceOptions options) : options_(std::move(options)) {}
+
+  absl::Status check(const ModelConfig& model, std::optional<Budget> /*budget*/) const override {
+    return adapter_for(model).status();
+  }
+
+  PrefillNeeds needs() const override { return {.tail_queries = options_.tail_rows}; }
+
+  int64_t extra_positions() const override { return options_.num_tokens; }
+
+  absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const override {
+    if (input.model == nullptr || input.config == nullptr) {
+      return failed_precondition("lookahead tokens need the model that made the prompt state");
+    }
+    KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const LookaheadAdapter> adapter,
+                           adapter_for(*input.config));
+    const at::Tensor tokens = adapter->tokens().to(input.model->device(), input.model->dtype());
+    KVLAB_ASSIGN_OR_RETURN(const CapturedQueries rows,
+                           input.model->run_rows(*input.prompt, tokens, adapter.get()));
+    return tail_and_following_rows(input, options_.tail_rows, &rows, /*own_keys=*/true,
+                                   /*mask_as_prompt=*/false);
+  }
+
+ private:
+  absl::StatusOr<std::shared_ptr<const LookaheadAdapter>> adapter_for(
+      const ModelConfig& config) const {
+    const std::scoped_lock lock(mutex_);
+    const std::string model = architecture_hash(config);
+    if (adapter_ == nullptr || model != loaded_for_) {
+      KVLAB_ASSIGN_OR_RETURN(
+          adapter_, LookaheadAdapter::load(options_.adapter, config,
+                                           {.accept_unknown_base = options_.accept_unknown_base}));
+      loaded_for_ = model;
+    }
+    return adapter_;
+  }
+
+  LookaheadSourceOptions options_;
+  mutable std::mutex mutex_;
+  mutable std::shared_ptr<const LookaheadAdapter> adapter_;
+  mutable std::string loaded_for_;
+};
+
+}  // namespace
+
+std::unique_ptr<QuerySource> make_lookahead_source(const LookaheadSourceOptions& options) {
+  return std::make_unique<LookaheadSource>(options);
+}
+
+}  // namespace kvlab
