@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "harness/base/json.h"
+#include "harness/text/prompt_builder.h"
 #include "harness/text/prompt_format.h"
 #include "harness/text/tokenizer.h"
 
 namespace kvlab {
-
-enum class Truncation { kNone, kMiddle, kTail };
 
 // One prompt with everything needed to run and score it. Self-contained: scoring a stored reply
 // needs the sample only.
@@ -41,7 +40,25 @@ struct Sample {
   std::vector<std::string> stop_texts;  // e.g. "\n": each a single token that also ends the reply
   Truncation truncation = Truncation::kNone;
   int64_t max_prompt_tokens = 0;  // limit for truncation; 0: none
+  BosRule bos_rule = BosRule::kOne;
+  bool tokenise_in_parts = false;  // what the model is shown first apart from the rest (kvpress)
+  bool clean_up_spaces = false;    // transformers' clean-up of decoded text, when truncating
 };
+
+// The sample's prompt, for build_prompt(). `split_question`: keep the question apart, for methods
+// that must not see it. The request points into `sample`.
+inline PromptRequest prompt_request(const Sample& sample, bool split_question) {
+  return {.user_text = sample.prompt,
+          .question_begin = sample.question_begin,
+          .answer_prefix = sample.answer_prefix,
+          .chat_template = sample.chat_template,
+          .truncation = sample.truncation,
+          .max_prompt_tokens = sample.max_prompt_tokens,
+          .bos_rule = sample.bos_rule,
+          .in_parts = sample.tokenise_in_parts,
+          .split_question = split_question,
+          .clean_up_spaces = sample.clean_up_spaces};
+}
 
 // A value in 0..100, and the metric's name as tables show it.
 struct Score {

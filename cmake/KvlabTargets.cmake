@@ -30,7 +30,7 @@ endif()
 
 add_library(kvlab_warnings INTERFACE)
 target_compile_options(kvlab_warnings INTERFACE -Wall -Wextra -Wpedantic -Wshadow -Wconversion
-                       -Wno-sign-conversion -Werror=return-type
+                       -Wno-sign-conversion -Wno-missing-field-initializers -Werror=return-type
                        $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>) # GCC 12 bug 105651
 if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   add_compile_definitions(_GLIBCXX_ASSERTIONS)

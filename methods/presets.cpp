@@ -7,6 +7,7 @@ const std::vector<MethodDefinition>& method_definitions() {
   // clang-format off
   static const auto* const definitions = new std::vector<MethodDefinition>{
       full_method(),
+      oracle_method(),
       random_method(),
       streaming_llm_method(),
       knorm_method(),
@@ -16,6 +17,10 @@ const std::vector<MethodDefinition>& method_definitions() {
       pyramidkv_method(),
       adakv_method(),
       h2o_method(),
+      expected_attention_method(),
+      laq_method(),
+      speckv_method(),
+      lookahead_kv_method(),
   };
   // clang-format on
   return *definitions;

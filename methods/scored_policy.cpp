@@ -1,8 +1,11 @@
 #include "methods/scored_policy.h"
 
+#include <c10/core/GradMode.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <exception>
 #include <utility>
 
 #include "harness/base/status.h"
@@ -61,6 +64,16 @@ class ScoredPolicy final : public EvictionPolicy {
   }
 
   absl::StatusOr<SelectionResult> select(const SelectionInput& input) const override {
+    try {
+      return selected(input);
+    } catch (const std::exception& error) {  // ATen throws, when memory runs out for one
+      return absl::ResourceExhaustedError(to_absl(fmt::format("{}: {}", name_, error.what())));
+    }
+  }
+
+ private:
+  absl::StatusOr<SelectionResult> selected(const SelectionInput& input) const {
+    const c10::NoGradGuard no_grad;
     const int64_t prompt_len = input.prompt->prompt_len();
     const auto num_layers = static_cast<int64_t>(input.prompt->layers.size());
     SelectionResult result;
@@ -108,7 +121,6 @@ class ScoredPolicy final : public EvictionPolicy {
     return result;
   }
 
- private:
   int64_t window_of(Budget budget) const {
     const auto share = static_cast<int64_t>(
         std::floor(options_.recent_share * static_cast<double>(budget.entries)));

@@ -14,9 +14,9 @@ namespace kvlab {
 class ResamplingRandom final {
  public:
   explicit ResamplingRandom(uint64_t seed) : engine_(seed) {}
-  // Uniform in [0, bound), bound > 0 (the bias of multiply-shift is below 2^-40 for our bounds).
+  // Uniform in [0, bound), bound > 0 (the bias of multiply-shift is below bound / 2^32).
   uint32_t below(uint32_t bound) {
-    return static_cast<uint32_t>((static_cast<unsigned __int128>(engine_()) * bound) >> 64);
+    return static_cast<uint32_t>(((engine_() >> 32) * bound) >> 32);
   }
   uint64_t bits() { return engine_(); }
 

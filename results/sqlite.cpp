@@ -152,6 +152,25 @@ absl::StatusOr<int64_t> Database::query_int(std::string_view sql) const {
   return statement.int64(0);
 }
 
+absl::Status Database::attach(const std::filesystem::path& path, const std::string& name) {
+  absl::Status status;
+  for (const char* query : {"mode=ro", "immutable=1"}) {
+    if (!status.ok() && has_wal(path)) {
+      break;
+    }
+    KVLAB_ASSIGN_OR_RETURN(Statement attach, prepare("ATTACH ? AS " + name));
+    status = attach.bind(1, file_uri(path, query)).run();
+    if (status.ok()) {
+      status = query_int(fmt::format("SELECT count(*) FROM {}.sqlite_schema", name)).status();
+      if (status.ok()) {
+        return status;
+      }
+      (void)execute("DETACH " + name);
+    }
+  }
+  return with_context(status, path.string());
+}
+
 int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(db_); }
 int64_t Database::changes() const { return sqlite3_changes64(db_); }
 bool Database::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }

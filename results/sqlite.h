@@ -44,6 +44,9 @@ class Database final {
   // The first column of the first row, which must exist.
   absl::StatusOr<int64_t> query_int(std::string_view sql) const;
 
+  // Makes another file readable, not writable, as `name`.tables. Not within a transaction.
+  absl::Status attach(const std::filesystem::path& path, const std::string& name);
+
   int64_t last_insert_id() const;
   int64_t changes() const;  // rows the last statement changed
   bool in_transaction() const;

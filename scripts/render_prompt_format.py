@@ -164,7 +164,7 @@ def find_template(model_dir: pathlib.Path) -> tuple[str, str]:
     """The model's own template and the file it stands in; chat_template.jinja goes first."""
     path = model_dir / "chat_template.jinja"
     if path.exists():
-        return path.read_text(encoding="utf-8"), str(path)
+        return path.read_bytes().decode("utf-8"), str(path)
     path = model_dir / "tokenizer_config.json"
     template = _read_json(path).get("chat_template") if path.exists() else None
     if isinstance(template, list):
@@ -187,7 +187,7 @@ def prompt_format(model_dir: pathlib.Path, template_file: pathlib.Path | None = 
         template, name = find_template(model_dir)
     else:
         try:
-            template, name = template_file.read_text(encoding="utf-8"), str(template_file)
+            template, name = template_file.read_bytes().decode("utf-8"), str(template_file)
         except (OSError, ValueError) as error:
             raise PromptFormatError(f"{template_file}: {error}") from error
     special_tokens = _special_tokens(model_dir)

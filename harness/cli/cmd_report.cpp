@@ -7,10 +7,9 @@
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/report_data.h"
 #include "reports/score_table.h"
 #include "reports/writers.h"
-#include "results/score_data.h"
-#include "results/store.h"
 
 namespace kvlab {
 namespace {
@@ -34,20 +33,8 @@ absl::Status run_report(const ReportFlags& flags) {
   }
   KVLAB_ASSIGN_OR_RETURN(options.columns, parse_field(flags.columns));
   options.equal_samples = flags.equal_samples;
-  std::vector<CellFilter> filters;
-  for (const std::string& text : flags.where) {
-    KVLAB_ASSIGN_OR_RETURN(CellFilter filter, parse_filter(text));
-    filters.push_back(std::move(filter));
-  }
-  KVLAB_ASSIGN_OR_RETURN(const auto store,
-                         ResultStore::open(flags.database, ResultStore::Mode::kRead));
-  KVLAB_ASSIGN_OR_RETURN(ScoreData data, load_scores(store->database()));
-  KVLAB_RETURN_IF_ERROR(apply_filters(filters, data));
-  if (data.cells.empty()) {
-    return not_found("{}: no results{}", flags.database,
-                     filters.empty() ? " yet" : " that pass every --where");
-  }
-  KVLAB_ASSIGN_OR_RETURN(const std::vector<Table> tables, score_tables(data, options));
+  KVLAB_ASSIGN_OR_RETURN(const ReportData data, load_report_data(flags.database, flags.where));
+  KVLAB_ASSIGN_OR_RETURN(const std::vector<Table> tables, score_tables(data.scores, options));
   const std::string out = write_tables(tables, format, {.ansi_bold = ::isatty(STDOUT_FILENO) == 1});
   std::fwrite(out.data(), 1, out.size(), stdout);
   return absl::OkStatus();

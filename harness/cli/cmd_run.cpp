@@ -131,20 +131,17 @@ absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
       if (seen++ != index) {
         continue;
       }
-      KVLAB_ASSIGN_OR_RETURN(
-          const SamplePrompt prompt,
-          build_sample_prompt(planned.sample, model.protocols[planned.protocol].json,
-                              *model.tokenizer, model.format));
+      KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
+                             build_prompt(prompt_request(planned.sample, /*split_question=*/false),
+                                          *model.tokenizer, model.format));
       fmt::print("sample          {}\n", planned.sample.key);
-      fmt::print("prompt tokens   {}{}\n", prompt.token_ids.size(),
-                 prompt.truncated ? " (truncated)" : "");
-      fmt::print("BOS tokens      {}\n", prompt.bos_count);
-      fmt::print("chat template   {}\n", prompt.templated ? "yes" : "no");
-      fmt::print("answer prefix   {}\n",
-                 planned.sample.answer_prefix.empty() ? "none" : planned.sample.answer_prefix);
-      fmt::print("question begins {}\n", prompt.question_start
-                                             ? fmt::format("at token {}", *prompt.question_start)
-                                             : "nowhere: no separate question");
+      fmt::print("prompt tokens   {}\n", prompt.token_ids.size());
+      fmt::print("facts           {}\n", dump_json(prompt_facts_json(prompt.facts)));
+      fmt::print("answer prefix   {}\n", dump_json(Json(planned.sample.answer_prefix)));
+      fmt::print("question        {}\n",
+                 planned.sample.question_begin < planned.sample.prompt.size()
+                     ? dump_json(Json(planned.sample.prompt.substr(planned.sample.question_begin)))
+                     : "not separate");
       std::string stops;
       for (const int32_t id : model.config.stop_ids) {
         stops += fmt::format("{} ", id);
@@ -156,7 +153,7 @@ absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
       fmt::print("new tokens      {} to {}\n", planned.sample.min_new_tokens,
                  planned.sample.max_new_tokens);
       fmt::print("protocol        {}\n", dump_json(model.protocols[planned.protocol].json));
-      fmt::print("---\n{}\n", prompt.text);
+      fmt::print("---\n{}\n", model.tokenizer->decode(prompt.token_ids, false));
       return absl::OkStatus();
     }
   }

@@ -98,7 +98,14 @@ absl::Status train(const TrainFlags& flags) {
   fmt::print(stderr, "{}\n", dump_json(prompts.facts, 1));
   KVLAB_RETURN_IF_ERROR(write_file(out / "prompts.json", dump_json(prompts.facts, 1) + "\n"));
   if (flags.prompts_only) {
-    return absl::OkStatus();
+    std::string lines;
+    for (const TrainingSample& sample : prompts.samples) {
+      lines += dump_json({{"kind", sample.kind},
+                          {"tokens", sample.prompt_ids.size()},
+                          {"prompt", tokenizer->decode(sample.prompt_ids, false)}}) +
+               "\n";
+    }
+    return write_file(out / "prompts.jsonl", lines);
   }
   catch_interrupts();
   KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<CausalLm> base,
@@ -154,7 +161,8 @@ void add_train_command(CLI::App& app, CommandAction& action) {
                       "Stop with a checkpoint after so long (0: when done)");
   command->add_option("--reply-batch", flags->reply_batch, "Prompts whose replies decode together");
   command->add_option("--threads", flags->threads, "Threads (0: all cores)");
-  command->add_flag("--prompts-only", flags->prompts_only, "Build and describe the prompts only");
+  command->add_flag("--prompts-only", flags->prompts_only,
+                    "Build the prompts, write prompts.json and prompts.jsonl, and stop");
   command->footer(
       "Examples:\n"
       "  kvlab train configs/train/smollm2.json --out runs/smollm2\n"

@@ -8,7 +8,6 @@
 #include "harness/base/status.h"
 #include "harness/model/model_fingerprint.h"
 #include "harness/sweep/exclude.h"
-#include "harness/sweep/sample_prompt.h"
 #include "methods/registry.h"
 
 namespace kvlab {
@@ -109,6 +108,14 @@ absl::Status check_positions(const SweepConfig& config, const ModelPlan& model,
       model.config.max_positions - extra);
 }
 
+bool has_question(const Sample& sample) { return sample.question_begin < sample.prompt.size(); }
+
+std::string protocol_name(const Json& protocol, const std::string& benchmark) {
+  const auto it = protocol.is_object() ? protocol.find("name") : protocol.end();
+  return protocol.is_object() && it != protocol.end() && it->is_string() ? it->get<std::string>()
+                                                                         : benchmark;
+}
+
 // Decides what runs of one sample and gives every cell its key.
 void plan_cells(const std::vector<Arm>& arms, const CellFilter& filter, const ModelPlan& model,
                 PlannedSample& planned) {
@@ -134,7 +141,7 @@ void plan_cells(const std::vector<Arm>& arms, const CellFilter& filter, const Mo
                                .sample_key = planned.sample.key,
                                .budget = arm.budget_text(),
                                .question_aware = arm.question_aware});
-    if (!arm.question_aware && planned.sample.question_begin >= planned.sample.prompt.size()) {
+    if (!arm.question_aware && !has_question(planned.sample)) {
       cell.skip_reason = "the prompt has no separate question to keep out of the cache";
     } else if (arm.budget && arm.budget->share) {
       const Budget budget{arm.budget->resolve(planned.prompt_tokens)};
@@ -168,7 +175,11 @@ absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec
     planned.benchmark = benchmark;
     planned.protocol = model.protocols.size() - 1;
     planned.sample = std::move(sample);
-    auto prompt = build_sample_prompt(planned.sample, *protocol, *model.tokenizer, model.format);
+    const bool split = std::none_of(config.question_aware.begin(), config.question_aware.end(),
+                                    [](bool aware) { return aware; });
+    auto prompt =
+        build_prompt(prompt_request(planned.sample, split && has_question(planned.sample)),
+                     *model.tokenizer, model.format);
     if (!prompt.ok()) {
       return with_context(prompt.status(), fmt::format("{}, {}", place, planned.sample.key));
     }

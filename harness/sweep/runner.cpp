@@ -20,7 +20,7 @@ at::ScalarType scalar_type(const std::string& dtype) {
 }
 
 SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
-                           const PlannedSample& planned, const SamplePrompt& prompt) {
+                           const PlannedSample& planned, const BuiltPrompt& prompt) {
   const Sample& sample = planned.sample;
   SampleRecord record;
   record.model = model.model;
@@ -42,21 +42,9 @@ SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
   record.prompt_tokens = static_cast<int64_t>(prompt.token_ids.size());
   record.question_start = prompt.question_start;
   if (config.store_prompts) {
-    record.rendered_text = prompt.text;
+    record.rendered_text = model.tokenizer->decode(prompt.token_ids, /*skip_special_tokens=*/false);
   }
   return record;
-}
-
-// Stop ids of the model and of the task's own stop texts.
-std::vector<int32_t> stop_ids_of(const ModelPlan& model, const Sample& sample) {
-  std::vector<int32_t> ids = model.config.stop_ids;
-  for (const std::string& text : sample.stop_texts) {
-    const std::vector<int32_t> encoded = model.tokenizer->encode(text, false);
-    if (!encoded.empty()) {
-      ids.push_back(encoded.back());
-    }
-  }
-  return ids;
 }
 
 std::string reply_text(const Tokenizer& tokenizer, const ArmReply& reply) {
@@ -136,9 +124,7 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
   if (cells.empty()) {
     return absl::OkStatus();
   }
-  KVLAB_ASSIGN_OR_RETURN(const SamplePrompt prompt,
-                         build_sample_prompt(planned.sample, model.protocols[planned.protocol].json,
-                                             *model.tokenizer, model.format));
+  std::optional<BuiltPrompt> stored_prompt;
   int64_t to_run = 0;
   for (const bool aware : {true, false}) {
     std::vector<Cell*> group;
@@ -151,9 +137,17 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
       }
     }
     if (!group.empty()) {
+      KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
+                             build_prompt(prompt_request(planned.sample, /*split_question=*/!aware),
+                                          *model.tokenizer, model.format));
+      stored_prompt = stored_prompt ? stored_prompt : prompt;
       to_run += static_cast<int64_t>(group.size());
       KVLAB_RETURN_IF_ERROR(run_cells(model, planned, prompt, lm, drafts, group));
     }
+  }
+  if (!stored_prompt) {
+    KVLAB_ASSIGN_OR_RETURN(stored_prompt, build_prompt(prompt_request(planned.sample, false),
+                                                       *model.tokenizer, model.format));
   }
   std::vector<ResultRecord> records;
   for (Cell& cell : cells) {
@@ -167,7 +161,8 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
     records.push_back(cell.record);
   }
   KVLAB_RETURN_IF_ERROR(
-      store_.write_sample(sample_record(plan_.config, model, planned, prompt), records).status());
+      store_.write_sample(sample_record(plan_.config, model, planned, *stored_prompt), records)
+          .status());
   ++outcome_.samples;
   outcome_.cells += static_cast<int64_t>(cells.size());
   observer_.on_sample(sample_work(planned.prompt_tokens, planned.sample.max_new_tokens, to_run),
@@ -176,7 +171,7 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
 }
 
 absl::Status SweepRunner::run_cells(const ModelPlan& model, const PlannedSample& planned,
-                                    const SamplePrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                                    const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
                                     const std::vector<Cell*>& cells) {
   absl::Status status;
   try {
@@ -201,7 +196,7 @@ absl::Status SweepRunner::run_cells(const ModelPlan& model, const PlannedSample&
 }
 
 absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample& planned,
-                                    const SamplePrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                                    const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
                                     const std::vector<Cell*>& cells) {
   const Sample& sample = planned.sample;
   const bool aware = cells.front()->arm->question_aware;
@@ -229,10 +224,12 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
   }
   SelectionSettings settings{.max_new_tokens = sample.max_new_tokens,
                              .min_new_tokens = sample.min_new_tokens,
-                             .stop_ids = stop_ids_of(model, sample),
+                             .stop_ids = {},
                              .draft_models = &drafts,
                              .want_full_reply = false,
                              .keep_going = [] { return !interrupted(); }};
+  KVLAB_ASSIGN_OR_RETURN(settings.stop_ids, stop_token_ids(sample.stop_texts, model.config.stop_ids,
+                                                           *model.tokenizer));
   KVLAB_ASSIGN_OR_RETURN(SelectionBatch selections, select_entries(lm, state, requests, settings));
 
   std::vector<ArmRequest> arms;

@@ -17,7 +17,7 @@
 #include "harness/generation/policy_runner.h"
 #include "harness/model/causal_lm.h"
 #include "harness/sweep/plan.h"
-#include "harness/sweep/sample_prompt.h"
+#include "harness/text/prompt_builder.h"
 #include "results/store.h"
 
 namespace kvlab {
@@ -71,10 +71,10 @@ class SweepRunner final {
                           DraftModels& drafts);
   // Cells that share a prefill; on failure, each gets another try of its own.
   absl::Status run_cells(const ModelPlan& model, const PlannedSample& planned,
-                         const SamplePrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                         const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
                          const std::vector<Cell*>& cells);
   absl::Status try_cells(const ModelPlan& model, const PlannedSample& planned,
-                         const SamplePrompt& prompt, CausalLm& lm, DraftModels& drafts,
+                         const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
                          const std::vector<Cell*>& cells);
   absl::Status check_sanity(const PlannedSample& planned, const std::vector<Cell>& cells);
 

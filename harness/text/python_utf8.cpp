@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "harness/base/check.h"
 #include "harness/text/python_text.h"
 
 namespace kvlab {
@@ -130,21 +129,6 @@ std::string python_json_string(std::string_view text) {
   }
   out += '"';
   return out;
-}
-
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to) {
-  KVLAB_CHECK(!from.empty());
-  std::string out;
-  size_t position = 0;
-  while (true) {
-    const size_t found = text.find(from, position);
-    out.append(text.substr(position, found - position));
-    if (found == std::string_view::npos) {
-      return out;
-    }
-    out.append(to);
-    position = found + from.size();
-  }
 }
 
 }  // namespace kvlab

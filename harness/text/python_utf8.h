@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/text/replace.h"
+
 namespace kvlab {
 
 // str.strip() without arguments.
@@ -23,8 +25,5 @@ size_t python_length(std::string_view text);
 
 // A JSON string as json.dumps(text) writes it: ASCII only, other code points as \uXXXX.
 std::string python_json_string(std::string_view text);
-
-// text.replace(from, to), every occurrence, left to right. `from` is not empty.
-std::string replace_all(std::string_view text, std::string_view from, std::string_view to);
 
 }  // namespace kvlab

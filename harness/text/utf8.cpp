@@ -51,6 +51,19 @@ Decoded decode_one(std::string_view text, size_t i) {
 
 }  // namespace
 
+CodePointAt code_point_at(std::string_view text, size_t at) {
+  const Decoded decoded = decode_one(text, at);
+  return {decoded.code_point, decoded.length};
+}
+
+size_t last_character(std::string_view text) {
+  size_t at = text.size() - 1;
+  while (at > 0 && (static_cast<uint8_t>(text[at]) & 0xC0U) == 0x80U) {
+    --at;
+  }
+  return at;
+}
+
 bool is_valid_utf8(std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     const Decoded decoded = decode_one(text, i);

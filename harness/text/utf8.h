@@ -16,4 +16,14 @@ std::u32string to_code_points(std::string_view text);
 std::string to_utf8(std::u32string_view code_points);
 void append_utf8(char32_t code_point, std::string& out);
 
+// The code point that starts at byte `at` of `text`, and its length; U+FFFD where it is invalid.
+struct CodePointAt {
+  char32_t code_point;
+  size_t length;
+};
+CodePointAt code_point_at(std::string_view text, size_t at);
+
+// Where the last character of `text` (not empty) starts.
+size_t last_character(std::string_view text);
+
 }  // namespace kvlab

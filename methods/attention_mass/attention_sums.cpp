@@ -1,7 +1,50 @@
 #include "methods/attention_mass/attention_sums.h"
 
-namespace kvlab {
+#include <algorithm>
 
-void add_attention_sums(const AttentionSumsArgs& args) { add_attention_sums_reference(args); }
+#include "harness/base/check.h"
+#include "harness/kernels/dispatch.h"
+#include "harness/kernels/parallel.h"
+#include "harness/kernels/scratch.h"
+#include "methods/attention_mass/attention_mass_kernels.h"
+#include "methods/attention_mass/key_panels.h"
+
+namespace kvlab {
+namespace {
+
+constexpr int64_t kKeysPerTask = 256;
+
+}  // namespace
+
+void add_attention_sums(const AttentionSumsArgs& args) {
+  KVLAB_CHECK(args.num_kv_heads >= 1 && args.num_heads % args.num_kv_heads == 0);
+  KVLAB_CHECK(args.head_dim >= 1 && args.head_dim <= 256 && args.kv_len >= args.q_len);
+  if (cpu_level() == CpuLevel::kReference) {
+    add_attention_sums_reference(args);
+    return;
+  }
+  const SumsBlockFunction function =
+      args.head_dim % 16 == 0 ? KVLAB_KERNEL(sums_block) : sums_block_portable;
+  const int64_t group_size = args.num_heads / args.num_kv_heads;
+  const int64_t key_bytes = key_panel_bytes(args.type, args.head_dim, args.kv_len);
+  char* key_panels = nullptr;
+  if (function != sums_block_portable) {
+    key_panels = static_cast<char*>(thread_scratch(0, args.num_kv_heads * key_bytes));
+    pack_keys_of_heads(args.type, args.keys, args.num_kv_heads, args.head_dim, args.kv_len,
+                       key_panels);
+  }
+  const int64_t tasks_per_head = (args.kv_len + kKeysPerTask - 1) / kKeysPerTask;
+  // Early keys are seen by most rows: the longest tasks come first.
+  parallel_for(args.num_heads * tasks_per_head, [&](int64_t task, int) {
+    SumsBlock block;
+    block.args = &args;
+    block.head = task % args.num_heads;
+    block.kv_head = block.head / group_size;
+    block.key_begin = task / args.num_heads * kKeysPerTask;
+    block.key_end = std::min(args.kv_len, block.key_begin + kKeysPerTask);
+    block.key_panels = key_panels + block.kv_head * key_bytes;
+    function(block);
+  });
+}
 
 }  // namespace kvlab

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/base/files.h"
 #include "harness/generation/greedy.h"
 #include "harness/model/causal_lm.h"
 #include "tests/harness/model/golden_file.h"
+#include "tests/support/shared_data.h"
 
 namespace kvlab {
 namespace {
@@ -18,19 +18,16 @@ namespace {
 constexpr float kLogitTolerance = 1e-3F;
 constexpr int64_t kNumTokens = 64;
 
-std::filesystem::path model_dir() { return cache_dir() / "models" / "SmolLM2-135M-Instruct"; }
-
 class SmolLm2 : public testing::Test {
  protected:
   void SetUp() override {
-    if (!std::filesystem::exists(model_dir() / "model.safetensors")) {
-      GTEST_SKIP() << "no default model in " << model_dir() << "; run scripts/setup";
-    }
+    KVLAB_DEFAULT_MODEL_OR_SKIP(dir);
+    model_dir_ = dir;
     golden_ = std::make_unique<GoldenFile>(golden_dir() / "transformers" / "smollm2.safetensors");
   }
 
   std::shared_ptr<CausalLm> load(at::ScalarType dtype) {
-    auto model = CausalLm::load(model_dir(), {.dtype = dtype});
+    auto model = CausalLm::load(model_dir_, {.dtype = dtype});
     EXPECT_TRUE(model.ok()) << model.status();
     return *std::move(model);
   }
@@ -68,6 +65,7 @@ class SmolLm2 : public testing::Test {
     EXPECT_EQ(decode(model, *state), golden_->get<int32_t>(name + ".greedy_ids"));
   }
 
+  std::filesystem::path model_dir_;
   std::unique_ptr<GoldenFile> golden_;
 };
 
