@@ -86,13 +86,13 @@ Run paper_run(const std::string& name) {
 Run laq_run(const std::string& name) {
   const int64_t draft = number_after(name, "d");
   const int64_t budget = number_after(name, "\\.n");
-  return {.method = "laq",
-          .params = {{"draft_tokens", draft},
-                     {"stage2_window", number_after(name, "\\.w")},
-                     {"compat", name.find("official") != std::string::npos ? "official"
-                                                                           : "corrected"}},
-          .budget = budget,
-          .draft_name = fmt::format("d{}.n{}.draft_ids", draft, budget)};
+  return {
+      .method = "laq",
+      .params = {{"draft_tokens", draft},
+                 {"stage2_window", number_after(name, "\\.w")},
+                 {"compat", name.find("official") != std::string::npos ? "official" : "corrected"}},
+      .budget = budget,
+      .draft_name = fmt::format("d{}.n{}.draft_ids", draft, budget)};
 }
 
 Run speckv_run(const std::string& name) {
@@ -188,8 +188,7 @@ void expect_selections(const std::filesystem::path& model_dir, const std::string
       const std::string key = length + "." + names[i];
       ASSERT_TRUE(batch->arms[i].ok()) << key << ": " << batch->arms[i].status();
       if (!runs[i].draft_name.empty()) {
-        EXPECT_EQ(batch->arms[i]->draft_ids,
-                  golden.get<int32_t>(length + "." + runs[i].draft_name))
+        EXPECT_EQ(batch->arms[i]->draft_ids, golden.get<int32_t>(length + "." + runs[i].draft_name))
             << key;
       }
       compare(golden, key, batch->arms[i]->result.selection, tally);
