@@ -21,6 +21,7 @@ void add_merge_command(CLI::App& app, CommandAction& action);
 void add_report_command(CLI::App& app, CommandAction& action);
 void add_run_command(CLI::App& app, CommandAction& action);
 void add_score_command(CLI::App& app, CommandAction& action);
+void add_show_command(CLI::App& app, CommandAction& action);
 void add_tokenize_command(CLI::App& app, CommandAction& action);
 void add_train_command(CLI::App& app, CommandAction& action);
 
