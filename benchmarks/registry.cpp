@@ -15,6 +15,7 @@ const std::vector<const Benchmark*>& benchmarks() {
   static const NeedleGridBenchmark needle_grid;
   static const std::vector<const Benchmark*> all = {
       &ruler,
+      &longbench,
       &needle_grid,
       &longbench,
   };

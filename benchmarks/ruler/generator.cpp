@@ -64,15 +64,17 @@ class Generator {
     return request_.prompt_format ? request_.prompt_format->render(prompt.user_text, "")
                                   : prompt.user_text;
   }
+  // The worked example of variable tracking is sized without the template.
   int64_t count(const RulerPrompt& prompt) const {
-    return tokenizer_.count(input_of(prompt) + prompt.answer_prefix);
+    return tokenizer_.count((sizing_example_ ? prompt.user_text : input_of(prompt)) +
+                            prompt.answer_prefix);
   }
 
   // The largest size whose first prompt fits, by binary search; `step` where none does.
   absl::StatusOr<int64_t> search_size(PromptMaker& maker, const Fit& fit) const {
     const int64_t probe_size = fit.common_words ? 4096 : fit.step;
     KVLAB_ASSIGN_OR_RETURN(const RulerPrompt probe, maker.make(probe_size, 0));
-    const int64_t probe_tokens = probe_count(maker, probe);
+    const int64_t probe_tokens = count(probe);
     // The original's floating-point steps, whose rounding decides the bounds.
     const double per_unit = static_cast<double>(probe_tokens) / static_cast<double>(probe_size);
     const int64_t estimate =
@@ -88,7 +90,7 @@ class Generator {
     while (low <= high) {
       const int64_t middle = (low + high) / 2;
       KVLAB_ASSIGN_OR_RETURN(const RulerPrompt prompt, maker.make(middle, 0));
-      if (probe_count(maker, prompt) + reserved <= fit.length) {
+      if (count(prompt) + reserved <= fit.length) {
         best = middle;
         low = middle + 1;
       } else {
@@ -98,12 +100,6 @@ class Generator {
     return best;
   }
 
-  // The worked example of variable tracking is sized and counted without the template.
-  int64_t probe_count(const PromptMaker& maker, const RulerPrompt& prompt) const {
-    (void)maker;
-    return sizing_example_ ? tokenizer_.count(prompt.user_text + prompt.answer_prefix)
-                           : count(prompt);
-  }
 
   struct Fitted {
     RulerPrompt prompt;
@@ -119,7 +115,7 @@ class Generator {
       absl::StatusOr<RulerPrompt> prompt = maker.make(size, index);
       if (prompt.ok()) {
         maker.finish(*prompt);
-        const int64_t tokens = probe_count(maker, *prompt) + fit.reserve;
+        const int64_t tokens = count(*prompt) + fit.reserve;
         if (tokens <= fit.length) {
           return Fitted{*std::move(prompt), tokens};
         }
@@ -167,7 +163,11 @@ class Generator {
   absl::StatusOr<std::vector<RulerItem>> run_frequent_words() const {
     const int64_t limit = request_.length - allowance();
     const int64_t step = limit / 32;
-    const auto maker = FrequentWordsMaker::create(request_.seed, limit / 50);
+    const int64_t vocabulary = limit / 50;
+    if (vocabulary < 4) {  // the noise and the three words asked for
+      return too_short_for_frequent_words();
+    }
+    const auto maker = FrequentWordsMaker::create(request_.seed, vocabulary);
     maker->redraw();
     int64_t size = limit / 6;
     while (true) {
@@ -191,12 +191,16 @@ class Generator {
         }
         words -= step;
         if (words <= 0) {
-          return invalid_argument("fwe: no prompt fits in {} tokens; choose a larger length",
-                                  request_.length);
+          return too_short_for_frequent_words();
         }
       }
     }
     return items;
+  }
+
+  absl::Status too_short_for_frequent_words() const {
+    return invalid_argument("fwe: no prompt fits in {} tokens; choose a larger length",
+                            request_.length);
   }
 
   RulerItem item_of(RulerPrompt prompt, int64_t tokens, int64_t index) const {

@@ -7,8 +7,8 @@
 #include "benchmarks/ruler/noise.h"
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
-#include "harness/text/python_utf8.h"
 #include "harness/base/status.h"
+#include "harness/text/regex.h"
 
 namespace kvlab {
 namespace {
