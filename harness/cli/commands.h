@@ -22,6 +22,7 @@ void add_merge_command(CLI::App& app, CommandAction& action);
 void add_list_command(CLI::App& app, CommandAction& action);
 void add_data_command(CLI::App& app, CommandAction& action);
 void add_score_command(CLI::App& app, CommandAction& action);
+void add_show_command(CLI::App& app, CommandAction& action);
 void add_tokenize_command(CLI::App& app, CommandAction& action);
 void add_train_command(CLI::App& app, CommandAction& action);
 
