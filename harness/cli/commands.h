@@ -14,8 +14,6 @@ namespace kvlab {
 // What the chosen subcommand does; set by its parser callback, run by main.
 using CommandAction = std::function<absl::Status()>;
 
-void add_data_command(CLI::App& app, CommandAction& action);
-void add_list_command(CLI::App& app, CommandAction& action);
 void add_compare_command(CLI::App& app, CommandAction& action);
 void add_data_command(CLI::App& app, CommandAction& action);
 void add_list_command(CLI::App& app, CommandAction& action);

@@ -13,8 +13,6 @@ int main(int argc, char** argv) {
   CLI::App app("kvlab judges KV-cache eviction for large language models.", "kvlab");
   app.require_subcommand(1);
   kvlab::CommandAction action;
-  kvlab::add_data_command(app, action);
-  kvlab::add_list_command(app, action);
   kvlab::add_run_command(app, action);
   kvlab::add_report_command(app, action);
   kvlab::add_compare_command(app, action);
