@@ -8,7 +8,7 @@
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
 #include "harness/base/status.h"
-#include "harness/text/regex.h"
+#include "harness/text/replace.h"
 
 namespace kvlab {
 namespace {
