@@ -24,16 +24,11 @@ time at equal numbers of new tokens.
 
 import argparse
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import time
 from importlib import metadata
-
-# Waiting threads must not spin where cores are shared; torch reads these when it is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-os.environ.setdefault("GOMP_SPINCOUNT", "0")
 
 import kvpress
 import torch

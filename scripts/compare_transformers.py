@@ -29,10 +29,6 @@ import subprocess
 import sys
 import time
 
-# Waiting threads must not spin where cores are shared; torch reads these when it is imported.
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")
-os.environ.setdefault("GOMP_SPINCOUNT", "0")
-
 import torch
 import transformers
 from transformers import AutoModelForCausalLM, DynamicCache, StaticCache
