@@ -59,7 +59,8 @@ absl::StatusOr<int32_t> find_method(const ScoreData& data, const FieldIndex& ind
 
 // Cells of one prompt, in both methods, paired by question handling and budget.
 void pair_cells(const std::vector<const Cell*>& baseline, const std::vector<const Cell*>& candidate,
-                const ScoreData& data, const FieldIndex& index, std::map<FieldCodes, Group>& groups) {
+                const ScoreData& data, const FieldIndex& index,
+                std::map<FieldCodes, Group>& groups) {
   const auto is_full = [&](const Cell* cell) {
     return data.budgets[static_cast<size_t>(cell->budget)] == "full";
   };
@@ -154,9 +155,8 @@ class Comparer final {
 TableRow Comparer::row(const Line& line, std::optional<double> holm_p) const {
   const Estimate baseline = mean_of_means(line.baseline);
   const Estimate candidate = mean_of_means(line.candidate);
-  const Estimate difference =
-      line.difference.size() == 1 ? t_interval(line.difference.front())
-                                  : mean_of_means(line.difference);
+  const Estimate difference = line.difference.size() == 1 ? t_interval(line.difference.front())
+                                                          : mean_of_means(line.difference);
   const auto [low, high] = percentile_interval(line.resampled);
   TableRow out;
   out.headers = {line.name};
@@ -164,9 +164,8 @@ TableRow Comparer::row(const Line& line, std::optional<double> holm_p) const {
       number_cell(fmt::format("{}", difference.count), static_cast<double>(difference.count)));
   out.cells.push_back(number_cell(fmt::format("{:.1f}", baseline.mean), baseline.mean));
   out.cells.push_back(number_cell(fmt::format("{:.1f}", candidate.mean), candidate.mean));
-  TableCell delta =
-      number_cell(fmt::format("{:+.1f} [{:+.1f}, {:+.1f}]", difference.mean, low, high),
-                  difference.mean);
+  TableCell delta = number_cell(
+      fmt::format("{:+.1f} [{:+.1f}, {:+.1f}]", difference.mean, low, high), difference.mean);
   delta.low = low;
   delta.high = high;
   delta.count = delta.expected = difference.count;
@@ -305,9 +304,8 @@ void Comparer::add_samples(const FieldCodes& key, const Group& group,
       }
     }
   }
-  const auto shown =
-      static_cast<std::ptrdiff_t>(std::min<int64_t>(options_.examples,
-                                                    static_cast<int64_t>(differing.size())));
+  const auto shown = static_cast<std::ptrdiff_t>(
+      std::min<int64_t>(options_.examples, static_cast<int64_t>(differing.size())));
   std::partial_sort(differing.begin(), differing.begin() + shown, differing.end(),
                     [](const Pair& a, const Pair& b) {
                       return std::tuple(-std::abs(a.difference()), a.baseline->row_id) <

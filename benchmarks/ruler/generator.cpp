@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "harness/text/python_utf8.h"
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/text/python_utf8.h"
 
 namespace kvlab {
 namespace {
@@ -17,9 +17,9 @@ constexpr int kTriesAtMinimum = 64;
 
 // Settings of the search for the filler size.
 struct Fit {
-  int64_t length = 0;    // tokens that may not be passed, reply allowance included
-  int64_t reserve = 0;   // reply allowance
-  int64_t step = 0;      // smallest size, and what an overflowing sample is shortened by
+  int64_t length = 0;         // tokens that may not be passed, reply allowance included
+  int64_t reserve = 0;        // reply allowance
+  int64_t step = 0;           // smallest size, and what an overflowing sample is shortened by
   bool common_words = false;  // cwe estimates the upper bound in its own way
 };
 
@@ -43,8 +43,7 @@ class Generator {
         return run_fitted(*maker, {request_.length, allowance(), request_.length < 4096 ? 5 : 10});
       }
       case RulerFamily::kCommonWords: {
-        const auto maker =
-            make_common_words_maker(sources_, request_.seed, request_.length < 4096);
+        const auto maker = make_common_words_maker(sources_, request_.seed, request_.length < 4096);
         return run_fitted(*maker, {request_.length, allowance(), 10, true});
       }
       case RulerFamily::kQuestions: {
@@ -64,21 +63,22 @@ class Generator {
     return request_.prompt_format ? request_.prompt_format->render(prompt.user_text, "")
                                   : prompt.user_text;
   }
+  // The worked example of variable tracking is sized without the template.
   int64_t count(const RulerPrompt& prompt) const {
-    return tokenizer_.count(input_of(prompt) + prompt.answer_prefix);
+    return tokenizer_.count((sizing_example_ ? prompt.user_text : input_of(prompt)) +
+                            prompt.answer_prefix);
   }
 
   // The largest size whose first prompt fits, by binary search; `step` where none does.
   absl::StatusOr<int64_t> search_size(PromptMaker& maker, const Fit& fit) const {
     const int64_t probe_size = fit.common_words ? 4096 : fit.step;
     KVLAB_ASSIGN_OR_RETURN(const RulerPrompt probe, maker.make(probe_size, 0));
-    const int64_t probe_tokens = probe_count(maker, probe);
+    const int64_t probe_tokens = count(probe);
     // The original's floating-point steps, whose rounding decides the bounds.
     const double per_unit = static_cast<double>(probe_tokens) / static_cast<double>(probe_size);
     const int64_t estimate =
-        fit.common_words
-            ? (fit.length * probe_size / probe_tokens) * 2
-            : static_cast<int64_t>((static_cast<double>(fit.length) / per_unit) * 3);
+        fit.common_words ? (fit.length * probe_size / probe_tokens) * 2
+                         : static_cast<int64_t>((static_cast<double>(fit.length) / per_unit) * 3);
     const int64_t reserved = maker.reserved_text().empty()
                                  ? fit.reserve
                                  : fit.reserve + tokenizer_.count(maker.reserved_text());
@@ -88,7 +88,7 @@ class Generator {
     while (low <= high) {
       const int64_t middle = (low + high) / 2;
       KVLAB_ASSIGN_OR_RETURN(const RulerPrompt prompt, maker.make(middle, 0));
-      if (probe_count(maker, prompt) + reserved <= fit.length) {
+      if (count(prompt) + reserved <= fit.length) {
         best = middle;
         low = middle + 1;
       } else {
@@ -96,13 +96,6 @@ class Generator {
       }
     }
     return best;
-  }
-
-  // The worked example of variable tracking is sized and counted without the template.
-  int64_t probe_count(const PromptMaker& maker, const RulerPrompt& prompt) const {
-    (void)maker;
-    return sizing_example_ ? tokenizer_.count(prompt.user_text + prompt.answer_prefix)
-                           : count(prompt);
   }
 
   struct Fitted {
@@ -119,7 +112,7 @@ class Generator {
       absl::StatusOr<RulerPrompt> prompt = maker.make(size, index);
       if (prompt.ok()) {
         maker.finish(*prompt);
-        const int64_t tokens = probe_count(maker, *prompt) + fit.reserve;
+        const int64_t tokens = count(*prompt) + fit.reserve;
         if (tokens <= fit.length) {
           return Fitted{*std::move(prompt), tokens};
         }
@@ -134,8 +127,8 @@ class Generator {
       }
     }
     if (shortest == 0) {
-      return with_context(last_error, fmt::format("{}: sample {} at length {}",
-                                                  request_.task->name, index, fit.length));
+      return with_context(last_error, fmt::format("{}: sample {} at length {}", request_.task->name,
+                                                  index, fit.length));
     }
     return invalid_argument(
         "{}: sample {} does not fit in {} tokens: its shortest prompt has {} with the {} for the "
@@ -162,12 +155,16 @@ class Generator {
     return items;
   }
 
-  // Frequent words grow from a sixth of the limit in words by a 32nd of it until the prompt is too long; every
-  // sample has a vocabulary of its own.
+  // Frequent words grow from a sixth of the limit in words by a 32nd of it until the prompt is too
+  // long; every sample has a vocabulary of its own.
   absl::StatusOr<std::vector<RulerItem>> run_frequent_words() const {
     const int64_t limit = request_.length - allowance();
     const int64_t step = limit / 32;
-    const auto maker = FrequentWordsMaker::create(request_.seed, limit / 50);
+    const int64_t vocabulary = limit / 50;
+    if (vocabulary < 4) {  // the noise and the three words asked for
+      return too_short_for_frequent_words();
+    }
+    const auto maker = FrequentWordsMaker::create(request_.seed, vocabulary);
     maker->redraw();
     int64_t size = limit / 6;
     while (true) {
@@ -191,12 +188,16 @@ class Generator {
         }
         words -= step;
         if (words <= 0) {
-          return invalid_argument("fwe: no prompt fits in {} tokens; choose a larger length",
-                                  request_.length);
+          return too_short_for_frequent_words();
         }
       }
     }
     return items;
+  }
+
+  absl::Status too_short_for_frequent_words() const {
+    return invalid_argument("fwe: no prompt fits in {} tokens; choose a larger length",
+                            request_.length);
   }
 
   RulerItem item_of(RulerPrompt prompt, int64_t tokens, int64_t index) const {

@@ -7,9 +7,38 @@
 #include "harness/base/files.h"
 
 namespace kvlab {
+namespace {
+
+constexpr int kMaxDepth = 256;  // copying or printing a deeper value could overflow the stack
+
+bool is_too_deep(std::string_view text) {
+  int depth = 0;
+  bool in_string = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (in_string) {
+      i += c == '\\' ? 1 : 0;
+      in_string = c != '"';
+    } else if (c == '"') {
+      in_string = true;
+    } else if (c == '[' || c == '{') {
+      if (++depth > kMaxDepth) {
+        return true;
+      }
+    } else if (c == ']' || c == '}') {
+      --depth;
+    }
+  }
+  return false;
+}
+
+}  // namespace
 
 absl::StatusOr<Json> parse_json(std::string_view text, std::string_view origin,
                                 const JsonOptions& options) {
+  if (is_too_deep(text)) {
+    return invalid_argument("{}: not usable JSON: nested deeper than {} levels", origin, kMaxDepth);
+  }
   std::vector<std::set<std::string>> keys;  // one set per open object
   std::string duplicate;
   const auto watch_keys = [&](int /*depth*/, Json::parse_event_t event, Json& value) {

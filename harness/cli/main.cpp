@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
   kvlab::add_run_command(app, action);
   kvlab::add_report_command(app, action);
   kvlab::add_compare_command(app, action);
+  kvlab::add_show_command(app, action);
   kvlab::add_merge_command(app, action);
   kvlab::add_generate_command(app, action);
   kvlab::add_select_command(app, action);

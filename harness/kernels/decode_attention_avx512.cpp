@@ -9,56 +9,117 @@ namespace {
 using avx512::first_lanes_16;
 using avx512::first_lanes_32;
 
-// Lane-wise products of a query and a key, summed over the blocks of a register's width.
-inline __m512 multiply(const BFloat16* query, const BFloat16* key, int64_t head_dim) {
-  __m512 sum = _mm512_setzero_ps();
-  int64_t d = 0;
-  for (; d + 32 <= head_dim; d += 32) {
-    sum = _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_loadu_si512(query + d)),
-                           reinterpret_cast<__m512bh>(_mm512_loadu_si512(key + d)));
-  }
-  if (d < head_dim) {
-    const __mmask32 mask = first_lanes_32(head_dim - d);
-    sum =
-        _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, query + d)),
-                         reinterpret_cast<__m512bh>(_mm512_maskz_loadu_epi16(mask, key + d)));
-  }
-  return sum;
-}
-
-inline __m512 multiply(const float* query, const float* key, int64_t head_dim) {
-  __m512 sum = _mm512_setzero_ps();
-  int64_t d = 0;
-  for (; d + 16 <= head_dim; d += 16) {
-    sum = _mm512_fmadd_ps(_mm512_loadu_ps(query + d), _mm512_loadu_ps(key + d), sum);
-  }
-  if (d < head_dim) {
-    const __mmask16 mask = first_lanes_16(head_dim - d);
-    sum = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, query + d),
-                          _mm512_maskz_loadu_ps(mask, key + d), sum);
-  }
-  return sum;
-}
-
-// Scaled scores of one query against a run.
+// A register's worth of a row: 32 bfloat16 or 16 floats.
 template <typename Element>
-void score_run(const Element* query, const Element* keys, int64_t len, int64_t head_dim,
-               float scale, float* scores) {
-  for (int64_t i = 0; i < len; i += 16) {
-    __m512 partial[16];
-    if (i + 16 <= len) {
-#pragma GCC unroll 16
-      for (int64_t j = 0; j < 16; ++j) {
-        partial[j] = multiply(query, keys + (i + j) * head_dim, head_dim);
-      }
-    } else {
-      for (int64_t j = 0; j < 16; ++j) {
-        partial[j] = i + j < len ? multiply(query, keys + (i + j) * head_dim, head_dim)
-                                 : _mm512_setzero_ps();
-      }
+constexpr int64_t kPart = 64 / sizeof(Element);
+
+inline __m512i load_part(const BFloat16* row, int64_t count) {
+  return _mm512_maskz_loadu_epi16(first_lanes_32(count), row);
+}
+inline __m512i load_part(const float* row, int64_t count) {
+  return _mm512_maskz_loadu_epi32(first_lanes_16(count), row);
+}
+
+template <typename Element>
+inline __m512 fused(__m512 sum, __m512i a, __m512i b) {
+  if constexpr (sizeof(Element) == 2) {
+    return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
+  } else {
+    return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
+  }
+}
+
+// A query in kParts registers, for rows of exactly so many.
+template <typename Element, int kParts>
+class Query final {
+ public:
+  Query(const Element* query, int64_t /*head_dim*/) {
+#pragma GCC unroll 8
+    for (int part = 0; part < kParts; ++part) {
+      parts_[part] = _mm512_loadu_si512(query + part * kPart<Element>);
     }
-    const __m512 score = _mm512_mul_ps(avx512::sum_lanes_of_16(partial), _mm512_set1_ps(scale));
-    _mm512_mask_storeu_ps(scores + i, first_lanes_16(len - i), score);
+  }
+  // Lane-wise products with a key, summed over the registers in order.
+  __m512 multiply(const Element* key) const {
+    __m512 sum = _mm512_setzero_ps();
+#pragma GCC unroll 8
+    for (int part = 0; part < kParts; ++part) {
+      sum = fused<Element>(sum, parts_[part], _mm512_loadu_si512(key + part * kPart<Element>));
+    }
+    return sum;
+  }
+
+ private:
+  __m512i parts_[kParts];
+};
+
+// The same for rows of any length.
+template <typename Element>
+class Query<Element, 0> final {
+ public:
+  Query(const Element* query, int64_t head_dim) : query_(query), head_dim_(head_dim) {}
+  __m512 multiply(const Element* key) const {
+    __m512 sum = _mm512_setzero_ps();
+    for (int64_t d = 0; d < head_dim_; d += kPart<Element>) {
+      sum = fused<Element>(sum, load_part(query_ + d, head_dim_ - d),
+                           load_part(key + d, head_dim_ - d));
+    }
+    return sum;
+  }
+
+ private:
+  const Element* query_;
+  const int64_t head_dim_;
+};
+
+// Scaled scores of all queries against a run, into scores[row * score_stride + ...]. Sixteen keys
+// at a time meet every query while they are near.
+template <typename Element, int kParts>
+void score_run(const DecodeChunk& chunk, const DecodeRun& run, float* scores) {
+  const int64_t head_dim = kParts > 0 ? kParts * kPart<Element> : chunk.head_dim;
+  const __m512 scale = _mm512_set1_ps(chunk.scale);
+  for (int64_t i = 0; i < run.len; i += 16) {
+    const Element* keys = static_cast<const Element*>(run.keys) + i * head_dim;
+    const int64_t count = run.len - i < 16 ? run.len - i : 16;
+    for (int64_t row = 0; row < chunk.group_size; ++row) {
+      const Query<Element, kParts> query(
+          static_cast<const Element*>(chunk.queries) + row * head_dim, head_dim);
+      __m512 partial[16];
+      if (count == 16) {
+#pragma GCC unroll 16
+        for (int64_t j = 0; j < 16; ++j) {
+          partial[j] = query.multiply(keys + j * head_dim);
+        }
+      } else {
+#pragma GCC unroll 16
+        for (int64_t j = 0; j < 16; ++j) {
+          partial[j] = j < count ? query.multiply(keys + j * head_dim) : _mm512_setzero_ps();
+        }
+      }
+      _mm512_mask_storeu_ps(scores + row * chunk.score_stride + i, first_lanes_16(count),
+                            _mm512_mul_ps(avx512::sum_lanes_of_16(partial), scale));
+    }
+  }
+}
+
+template <typename Element>
+void score_run_any(const DecodeChunk& chunk, const DecodeRun& run, float* scores) {
+  switch (chunk.head_dim % kPart<Element> == 0 ? chunk.head_dim / kPart<Element> : 0) {
+    case 2:
+      score_run<Element, 2>(chunk, run, scores);
+      break;
+    case 3:
+      score_run<Element, 3>(chunk, run, scores);
+      break;
+    case 4:
+      score_run<Element, 4>(chunk, run, scores);
+      break;
+    case 8:
+      score_run<Element, 8>(chunk, run, scores);
+      break;
+    default:
+      score_run<Element, 0>(chunk, run, scores);
+      break;
   }
 }
 
@@ -86,6 +147,7 @@ void soften(float* scores, int64_t len, float* largest_out, float* sum_out) {
 template <typename Element, int kRows, int kBlocks>
 void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
   __mmask16 masks[kBlocks];
+#pragma GCC unroll 4
   for (int b = 0; b < kBlocks; ++b) {
     masks[b] = first_lanes_16(chunk.head_dim - d - 16 * b);
   }
@@ -117,7 +179,9 @@ void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
     }
     weights += run.len;
   }
+#pragma GCC unroll 4
   for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
     for (int b = 0; b < kBlocks; ++b) {
       _mm512_mask_storeu_ps(chunk.output + (first_row + r) * chunk.head_dim + d + 16 * b, masks[b],
                             sums[r][b]);
@@ -139,16 +203,13 @@ void weigh_rows(const DecodeChunk& chunk, int64_t first_row) {
 template <typename Element>
 void attend(const DecodeChunk& chunk) {
   const int64_t len = chunk.runs[0].len + chunk.runs[1].len;
+  float* place = chunk.weights;
+  for (const DecodeRun& run : chunk.runs) {
+    score_run_any<Element>(chunk, run, place);
+    place += run.len;
+  }
   for (int64_t row = 0; row < chunk.group_size; ++row) {
-    const Element* query = static_cast<const Element*>(chunk.queries) + row * chunk.head_dim;
-    float* scores = chunk.weights + row * chunk.score_stride;
-    float* place = scores;
-    for (const DecodeRun& run : chunk.runs) {
-      score_run(query, static_cast<const Element*>(run.keys), run.len, chunk.head_dim, chunk.scale,
-                place);
-      place += run.len;
-    }
-    soften(scores, len, chunk.largest + row, chunk.sum + row);
+    soften(chunk.weights + row * chunk.score_stride, len, chunk.largest + row, chunk.sum + row);
   }
   int64_t row = 0;
   for (; row + 4 <= chunk.group_size; row += 4) {

@@ -31,7 +31,10 @@ template <bool kBf16, int kRows, int kPanels, bool kPrefetch>
 void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
   const int64_t panel_bytes = args.steps * kStepBytes;
   const char* weights = args.packed + panel * panel_bytes;
-  const char* x = args.x + row * args.x_row_bytes;
+  // Rows in fours: one pointer and the stride reach them all without further registers.
+  const int64_t stride = args.x_row_bytes;
+  const char* x[3] = {args.x + row * stride, args.x + (row + 4) * stride,
+                      args.x + (row + 8) * stride};
   const int64_t whole_steps = kBf16 ? args.in_features / 2 : args.steps;
   __m512 sums[kRows][kPanels];
 #pragma GCC unroll 12
@@ -52,7 +55,7 @@ void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const __m512i value = broadcast(x + r * args.x_row_bytes + step * 4);
+      const __m512i value = broadcast(x[r / 4] + r % 4 * stride + step * 4);
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
         sums[r][p] = fused<kBf16>(sums[r][p], value, w[p]);
@@ -60,20 +63,24 @@ void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
     }
   }
   if (whole_steps < args.steps) {
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       uint16_t bits = 0;
-      std::memcpy(&bits, x + r * args.x_row_bytes + whole_steps * 4, sizeof(bits));
+      std::memcpy(&bits, x[r / 4] + r % 4 * stride + whole_steps * 4, sizeof(bits));
+#pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
         const __m512i w = _mm512_load_si512(weights + p * panel_bytes + whole_steps * kStepBytes);
         sums[r][p] = fused<kBf16>(sums[r][p], _mm512_set1_epi32(bits), w);
       }
     }
   }
+#pragma GCC unroll 2
   for (int p = 0; p < kPanels; ++p) {
     const int64_t column = (panel + p) * kPanelWidth;
     const __mmask16 mask = first_lanes_16(args.out_features - column);
     const __m512 bias =
         args.bias != nullptr ? _mm512_loadu_ps(args.bias + column) : _mm512_setzero_ps();
+#pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512 value = args.bias != nullptr ? _mm512_add_ps(sums[r][p], bias) : sums[r][p];
       char* y = args.y + (row + r) * args.y_row_bytes;

@@ -72,10 +72,10 @@ class Block final {
     for (int64_t key = first_key; key <= last_position; key += kKeyBlock) {
       const int64_t count =
           last_position + 1 - key < kKeyBlock ? last_position + 1 - key : kKeyBlock;
-      score_keys(key, count);
+      const Lanes unmasked = score_keys(key, count);
       const bool masked = count < kKeyBlock || key + count - 1 > first_position ||
                           (args_.sliding_window > 0 && key <= last_position - args_.sliding_window);
-      soften(masked ? mask_scores(key, count, first_position) : largest_scores(count), count,
+      soften(masked ? mask_scores(key, count, first_position) : unmasked, count,
              masked ? key - first_position : kUnmasked);
       weigh_values(key, count);
     }
@@ -105,52 +105,68 @@ class Block final {
             query + d, sizeof(Element));
       }
     }
+#pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
       largest_.panel[p] = _mm512_set1_ps(kLowest);
       sum_.panel[p] = _mm512_setzero_ps();
     }
   }
 
-  // scores_[i, lane] of keys [key, key + count), count rounded up to a tile by repeating the last.
-  void score_keys(int64_t key, int64_t count) {
-    const auto* keys =
-        static_cast<const Element*>(args_.keys.data) + block_.kv_head * args_.keys.head_stride;
-    for (int64_t begin = 0; begin < count; begin += kTile) {
-      const char* rows[kTile];
-      for (int64_t i = 0; i < kTile; ++i) {
-        const int64_t row = begin + i < count ? begin + i : count - 1;
-        rows[i] = reinterpret_cast<const char*>(keys + (key + row) * args_.keys.row_stride);
-      }
-      __m512 sums[kTile][kPanels];
+  // scores_[i, lane] of keys [key, key + count); returns the largest so far as if all were seen.
+  Lanes score_keys(int64_t key, int64_t count) {
+    const char* rows = reinterpret_cast<const char*>(static_cast<const Element*>(args_.keys.data) +
+                                                     block_.kv_head * args_.keys.head_stride +
+                                                     key * args_.keys.row_stride);
+    const int64_t row_bytes = args_.keys.row_stride * static_cast<int64_t>(sizeof(Element));
+    Lanes largest = largest_;
+    int64_t i = 0;
+    for (; i + kTile <= count; i += kTile) {
+      score_tile<kTile>(rows + i * row_bytes, row_bytes, scores_ + i * kLanes, largest);
+    }
+    for (; i < count; ++i) {
+      score_tile<1>(rows + i * row_bytes, row_bytes, scores_ + i * kLanes, largest);
+    }
+    return largest;
+  }
+
+  template <int kKeys>
+  void score_tile(const char* rows, int64_t row_bytes, float* scores, Lanes& largest) const {
+    // Rows in fours: one pointer and the stride reach them all without further registers.
+    const char* fours[2] = {rows, rows + 4 * row_bytes};
+    const int64_t steps = steps_;
+    const float* queries = queries_;
+    __m512 sums[kKeys][kPanels];
 #pragma GCC unroll 8
-      for (int i = 0; i < kTile; ++i) {
+    for (int i = 0; i < kKeys; ++i) {
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        sums[i][p] = _mm512_setzero_ps();
+      }
+    }
+    for (int64_t step = 0; step < steps; ++step) {
+      __m512i q[kPanels];
+#pragma GCC unroll 3
+      for (int p = 0; p < kPanels; ++p) {
+        q[p] = _mm512_load_si512(queries + step * kLanes + 16 * p);
+      }
+#pragma GCC unroll 8
+      for (int i = 0; i < kKeys; ++i) {
+        const __m512i k = broadcast(fours[i / 4] + i % 4 * row_bytes + 4 * step);
 #pragma GCC unroll 3
         for (int p = 0; p < kPanels; ++p) {
-          sums[i][p] = _mm512_setzero_ps();
+          sums[i][p] = Ops<Element>::fused(sums[i][p], k, q[p]);
         }
       }
-      for (int64_t step = 0; step < steps_; ++step) {
-        __m512i q[kPanels];
+    }
 #pragma GCC unroll 3
-        for (int p = 0; p < kPanels; ++p) {
-          q[p] = _mm512_load_si512(queries_ + step * kLanes + 16 * p);
-        }
+    for (int p = 0; p < kPanels; ++p) {
+      __m512 most = largest.panel[p];
 #pragma GCC unroll 8
-        for (int i = 0; i < kTile; ++i) {
-          const __m512i k = broadcast(rows[i] + 4 * step);
-#pragma GCC unroll 3
-          for (int p = 0; p < kPanels; ++p) {
-            sums[i][p] = Ops<Element>::fused(sums[i][p], k, q[p]);
-          }
-        }
+      for (int i = 0; i < kKeys; ++i) {
+        _mm512_store_ps(scores + i * kLanes + 16 * p, sums[i][p]);
+        most = _mm512_max_ps(most, sums[i][p]);
       }
-#pragma GCC unroll 8
-      for (int i = 0; i < kTile; ++i) {
-#pragma GCC unroll 3
-        for (int p = 0; p < kPanels; ++p) {
-          _mm512_store_ps(scores_ + (begin + i) * kLanes + 16 * p, sums[i][p]);
-        }
-      }
+      largest.panel[p] = most;
     }
   }
 
@@ -164,21 +180,10 @@ class Block final {
     return mask;
   }
 
-  Lanes largest_scores(int64_t count) const {
-    Lanes result = largest_;
-    for (int64_t i = 0; i < count; ++i) {
-#pragma GCC unroll 3
-      for (int p = 0; p < kPanels; ++p) {
-        result.panel[p] =
-            _mm512_max_ps(result.panel[p], _mm512_load_ps(scores_ + i * kLanes + 16 * p));
-      }
-    }
-    return result;
-  }
-
   Lanes mask_scores(int64_t key, int64_t count, int64_t first_position) const {
     Lanes result = largest_;
     for (int64_t i = 0; i < count; ++i) {
+#pragma GCC unroll 3
       for (int p = 0; p < kPanels; ++p) {
         result.panel[p] = _mm512_mask_max_ps(
             result.panel[p], seen_by(key + i - first_position, args_.sliding_window, p),
@@ -195,6 +200,7 @@ class Block final {
     const __m512 factor = _mm512_set1_ps(factor_);
     __m512 offset[kPanels];
     bool grown = false;
+#pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
       grown |= _mm512_cmp_ps_mask(largest.panel[p], largest_.panel[p], _CMP_GT_OQ) != 0;
       offset[p] = _mm512_mul_ps(largest.panel[p], factor);
@@ -238,6 +244,7 @@ class Block final {
 
   void rescale(const Lanes& largest) {
     Lanes shrink;
+#pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
       shrink.panel[p] = avx512::exp2_ps<6>(_mm512_mul_ps(
           _mm512_sub_ps(largest_.panel[p], largest.panel[p]), _mm512_set1_ps(factor_)));
@@ -268,6 +275,9 @@ class Block final {
   template <int kDims>
   void weigh_tile(int64_t key, int64_t count, int64_t d) {
     const int64_t steps = (count + kPerStep - 1) / kPerStep;
+    const char* values = value_row(key, 0) + 4 * d;
+    const int64_t step_bytes = value_row(key, 1) - value_row(key, 0);
+    const float* weights = weights_;
     __m512 sums[kDims][kPanels];
 #pragma GCC unroll 8
     for (int i = 0; i < kDims; ++i) {
@@ -277,15 +287,14 @@ class Block final {
       }
     }
     for (int64_t step = 0; step < steps; ++step) {
-      const char* values = value_row(key, step) + 4 * d;
       __m512i w[kPanels];
 #pragma GCC unroll 3
       for (int p = 0; p < kPanels; ++p) {
-        w[p] = _mm512_load_si512(weights_ + step * kLanes + 16 * p);
+        w[p] = _mm512_load_si512(weights + step * kLanes + 16 * p);
       }
 #pragma GCC unroll 8
       for (int i = 0; i < kDims; ++i) {
-        const __m512i v = broadcast(values + 4 * i);
+        const __m512i v = broadcast(values + step * step_bytes + 4 * i);
 #pragma GCC unroll 3
         for (int p = 0; p < kPanels; ++p) {
           sums[i][p] = Ops<Element>::fused(sums[i][p], v, w[p]);
@@ -314,6 +323,7 @@ class Block final {
   void store() {
     float* sums = scores_;
     float* largest = scores_ + kLanes;
+#pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
       const __m512 inverse = _mm512_div_ps(_mm512_set1_ps(1.0F), sum_.panel[p]);
       _mm512_store_ps(sums + 16 * p, sum_.panel[p]);

@@ -10,7 +10,7 @@
 namespace kvlab {
 namespace {
 
-constexpr int64_t kLargestId = int64_t{1} << 26U;
+constexpr int64_t kLargestId = int64_t{1} << 22U;
 
 bool ends_with_word(std::string_view text) {
   return !text.empty() && is_word_character(code_point_at(text, last_character(text)).code_point);

@@ -7,7 +7,7 @@
 namespace kvlab {
 namespace {
 
-constexpr int64_t kLargestId = int64_t{1} << 26U;  // a guard against absurd ids in bad files
+constexpr int64_t kLargestId = int64_t{1} << 22U;  // a guard against absurd ids in bad files
 constexpr std::string_view kMetaspace = "\u2581";
 
 }  // namespace

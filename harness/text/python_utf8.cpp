@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "harness/base/check.h"
 #include "harness/text/python_text.h"
 
 namespace kvlab {

@@ -7,7 +7,8 @@
 2. Every feature of the tiny models matters: switched off, the last row's logits move by more than
    0.01, ten times the tests' tolerance.
 3. Where the independent references and kvpress read a method alike (SnapKV without pooling, TOVA
-   with the last token forced in), they keep the same entries on the same prompt, up to ties within rounding.
+   with the last token forced in), they keep the same entries on the same prompt, up to ties within
+   rounding.
 """
 
 import argparse

@@ -13,11 +13,11 @@
 #include "benchmarks/longbench/metrics/lcs_bits.h"
 #include "benchmarks/longbench/metrics/metric.h"
 #include "benchmarks/longbench/metrics/numbers.h"
-#include "harness/text/python_text.h"
 #include "benchmarks/longbench/metrics/rouge_l.h"
 #include "benchmarks/longbench/metrics/string_ratio.h"
 #include "harness/base/json.h"
 #include "harness/base/sha256.h"
+#include "harness/text/python_text.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {
