@@ -114,8 +114,22 @@ struct Tally {
   int64_t swapped = 0;
 };
 
-void compare(const GoldenFile& golden, const std::string& key, const Selection& selection,
-             Tally& tally) {
+// A key's length in the first layer is its token's alone (rotation keeps lengths), so repeated
+// tokens tie there exactly: which of them stays is rounding, but the kept tokens must be the same.
+bool same_tokens_kept(const std::vector<int32_t>& prompt_ids, const std::vector<int32_t>& ours,
+                      const std::vector<int32_t>& theirs) {
+  const auto tokens = [&](const std::vector<int32_t>& positions) {
+    std::multiset<int32_t> ids;
+    for (const int32_t position : positions) {
+      ids.insert(prompt_ids[static_cast<size_t>(position)]);
+    }
+    return ids;
+  };
+  return tokens(ours) == tokens(theirs);
+}
+
+void compare(const GoldenFile& golden, const std::string& key,
+             const std::vector<int32_t>& prompt_ids, const Selection& selection, Tally& tally) {
   const auto kept = golden.get<int16_t>(key + ".kept");
   const auto counts = golden.get<int16_t>(key + ".counts");
   const auto lowest_kept = golden.get<float>(key + ".lowest_kept");
@@ -130,6 +144,10 @@ void compare(const GoldenFile& golden, const std::string& key, const Selection& 
       const std::vector<int32_t>& ours = selection.kept[layer][head];
       ++tally.heads;
       if (ours == theirs) {
+        continue;
+      }
+      if (layer == 0 && key.find(".knorm") != std::string::npos &&
+          same_tokens_kept(prompt_ids, ours, theirs)) {
         continue;
       }
       std::vector<int32_t> missing;
@@ -191,7 +209,7 @@ void expect_selections(const std::filesystem::path& model_dir, const std::string
         EXPECT_EQ(batch->arms[i]->draft_ids, golden.get<int32_t>(length + "." + runs[i].draft_name))
             << key;
       }
-      compare(golden, key, batch->arms[i]->result.selection, tally);
+      compare(golden, key, (*prompt)->token_ids, batch->arms[i]->result.selection, tally);
     }
   }
   fmt::print("{}: {} heads compared, {} differ by a tie, {} entries swapped\n", file, tally.heads,
