@@ -73,10 +73,11 @@ std::vector<Chart> line_charts(const ScoreData& data, Field columns, const std::
         if (!mean.complete || mean.estimate.count == 0) {
           continue;
         }
-        Json value = {{"method", plain_line(index.label(Field::kMethod, code(row, Field::kMethod)))},
-                      {"x", plain_line(index.label(columns, column))},
-                      {"score", mean.estimate.mean},
-                      {"n", mean.estimate.count}};
+        Json value = {
+            {"method", plain_line(index.label(Field::kMethod, code(row, Field::kMethod)))},
+            {"x", plain_line(index.label(columns, column))},
+            {"score", mean.estimate.mean},
+            {"n", mean.estimate.count}};
         if (mean.estimate.low) {
           value["low"] = *mean.estimate.low;
           value["high"] = *mean.estimate.high;
@@ -175,7 +176,8 @@ std::vector<Chart> needle_charts(const ScoreData& data) {
                 .kind = "Needle found, by depth and length",
                 .spec = {}};
     chart.spec = base_spec(chart.title, std::move(values));
-    chart.spec["facet"] = {{"field", "arm"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
+    chart.spec["facet"] = {
+        {"field", "arm"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
     chart.spec["columns"] = 4;
     chart.spec["spec"] = {
         {"width", 150},
@@ -237,18 +239,17 @@ std::vector<Chart> cost_charts(const ScoreData& data, const std::vector<CellCost
       chart.spec = base_spec(chart.title, std::move(values));
       chart.spec["width"] = 460;
       chart.spec["height"] = 300;
-      chart.spec["encoding"] = {
-          {"x",
-           {{"field", "eviction_ms"},
-            {"type", "quantitative"},
-            {"title", "median eviction time (ms)"},
-            {"scale", {{"type", "symlog"}}}}},
-          {"y",
-           {{"field", "score"},
-            {"type", "quantitative"},
-            {"title", "mean score"},
-            {"scale", {{"zero", false}}}}},
-          {"color", {{"field", "method"}, {"type", "nominal"}}}};
+      chart.spec["encoding"] = {{"x",
+                                 {{"field", "eviction_ms"},
+                                  {"type", "quantitative"},
+                                  {"title", "median eviction time (ms)"},
+                                  {"scale", {{"type", "symlog"}}}}},
+                                {"y",
+                                 {{"field", "score"},
+                                  {"type", "quantitative"},
+                                  {"title", "mean score"},
+                                  {"scale", {{"zero", false}}}}},
+                                {"color", {{"field", "method"}, {"type", "nominal"}}}};
       chart.spec["layer"] = {
           {{"mark", {{"type", "point"}, {"filled", true}, {"size", 70}}}},
           {{"mark", {{"type", "text"}, {"align", "left"}, {"dx", 7}, {"fontSize", 9}}},
@@ -355,25 +356,25 @@ absl::StatusOr<std::vector<Chart>> retained_charts(const Database& db, const Sco
                 .kind = "Which positions are kept",
                 .spec = {}};
     chart.spec = base_spec(chart.title, std::move(values));
-    chart.spec["facet"] = {{"field", "arm"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
+    chart.spec["facet"] = {
+        {"field", "arm"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}};
     chart.spec["columns"] = 2;
-    chart.spec["spec"] = {
-        {"width", 360},
-        {"height", 140},
-        {"mark", "rect"},
-        {"encoding",
-         {{"x",
-           {{"field", "begin"},
-            {"type", "quantitative"},
-            {"title", "prompt position"},
-            {"scale", {{"nice", false}}}}},
-          {"x2", {{"field", "end"}}},
-          {"y", {{"field", "layer"}, {"type", "ordinal"}, {"title", "layer"}}},
-          {"color",
-           {{"field", "share"},
-            {"type", "quantitative"},
-            {"title", "share kept"},
-            {"scale", {{"domain", {0, 1}}, {"scheme", "viridis"}}}}}}}};
+    chart.spec["spec"] = {{"width", 360},
+                          {"height", 140},
+                          {"mark", "rect"},
+                          {"encoding",
+                           {{"x",
+                             {{"field", "begin"},
+                              {"type", "quantitative"},
+                              {"title", "prompt position"},
+                              {"scale", {{"nice", false}}}}},
+                            {"x2", {{"field", "end"}}},
+                            {"y", {{"field", "layer"}, {"type", "ordinal"}, {"title", "layer"}}},
+                            {"color",
+                             {{"field", "share"},
+                              {"type", "quantitative"},
+                              {"title", "share kept"},
+                              {"scale", {{"domain", {0, 1}}, {"scheme", "viridis"}}}}}}}};
     charts.push_back(std::move(chart));
   }
   return charts;

@@ -45,9 +45,9 @@ absl::Status write_page(const ReportFlags& flags, const ReportData& data,
                          write_html_report(flags.html, title, tables, charts.charts));
   fmt::print("{}: {} tables, {} of {} charts drawn{}\n", flags.html, summary.tables, summary.drawn,
              summary.charts,
-             summary.charts > 0 ? fmt::format("; SVG, PDF and specifications in {}",
-                                              summary.chart_folder.string())
-                                : "");
+             summary.charts > 0
+                 ? fmt::format("; SVG, PDF and specifications in {}", summary.chart_folder.string())
+                 : "");
   if (!summary.missing.empty()) {
     fmt::print("charts left out: {}\n", summary.missing);
   }
@@ -67,11 +67,11 @@ absl::Status run_report(const ReportFlags& flags) {
   }
   KVLAB_ASSIGN_OR_RETURN(options.columns, parse_field(flags.columns));
   options.equal_samples = flags.equal_samples;
-  KVLAB_ASSIGN_OR_RETURN(const ReportData data, load_report_data(flags.database, flags.where,
-                                                                 /*with_extra=*/!flags.html.empty()));
-  KVLAB_ASSIGN_OR_RETURN(
-      std::vector<Table> tables,
-      layout_tables(flags.layout, data.store->database(), data.scores, options));
+  KVLAB_ASSIGN_OR_RETURN(const ReportData data,
+                         load_report_data(flags.database, flags.where,
+                                          /*with_extra=*/!flags.html.empty()));
+  KVLAB_ASSIGN_OR_RETURN(std::vector<Table> tables,
+                         layout_tables(flags.layout, data.store->database(), data.scores, options));
   if (!flags.html.empty()) {
     return write_page(flags, data, std::move(tables));
   }
