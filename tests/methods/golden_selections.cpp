@@ -112,6 +112,7 @@ struct Tally {
   int64_t heads = 0;
   int64_t tied = 0;
   int64_t swapped = 0;
+  int64_t moved = 0;  // heads with one entry more or less: adaptive budgets at a tie between heads
 };
 
 // A key's length in the first layer is its token's alone (rotation keeps lengths), so repeated
@@ -153,6 +154,14 @@ void compare(const GoldenFile& golden, const std::string& key,
       std::vector<int32_t> missing;
       std::set_difference(theirs.begin(), theirs.end(), ours.begin(), ours.end(),
                           std::back_inserter(missing));
+      // Adaptive budgets compare entries of different heads. A tie there moves one entry from a
+      // head to another, which the file's gaps, taken inside heads, do not show: few such heads are
+      // accepted.
+      const auto more = static_cast<int64_t>(ours.size()) - static_cast<int64_t>(theirs.size());
+      if (key.find(".adakv") != std::string::npos && std::abs(more) == 1 && missing.size() <= 1) {
+        ++tally.moved;
+        continue;
+      }
       const double gap = std::fabs(lowest_kept[index] - highest_dropped[index]);
       const double size = std::fabs(lowest_kept[index]);
       ++tally.tied;
@@ -215,6 +224,7 @@ void expect_selections(const std::filesystem::path& model_dir, const std::string
   fmt::print("{}: {} heads compared, {} differ by a tie, {} entries swapped\n", file, tally.heads,
              tally.tied, tally.swapped);
   EXPECT_GT(tally.heads, 0);
+  EXPECT_LE(static_cast<double>(tally.moved), 0.002 * static_cast<double>(tally.heads));
   EXPECT_LE(static_cast<double>(tally.tied), swapped_share * static_cast<double>(tally.heads));
 }
 
