@@ -17,7 +17,6 @@ const std::vector<const Benchmark*>& benchmarks() {
       &ruler,
       &longbench,
       &needle_grid,
-      &longbench,
   };
   return all;
 }

@@ -4,8 +4,8 @@
 #include <cctype>
 
 #include "datasets/python_random.h"
-#include "harness/text/python_utf8.h"
 #include "harness/base/sha256.h"
+#include "harness/text/python_utf8.h"
 
 namespace kvlab {
 namespace {

@@ -205,8 +205,8 @@ PunktSplitter::Token PunktSplitter::make_token(std::u32string_view text) const {
     token.ellipsis = true;
   } else if (token.ends_with_stop && text[text.size() - 2] != '.') {
     const std::string word = to_utf8(std::u32string_view(lowered).substr(0, lowered.size() - 1));
-    token.abbreviation = abbreviations_.contains(word) ||
-                         abbreviations_.contains(word.substr(word.rfind('-') + 1));
+    token.abbreviation =
+        abbreviations_.contains(word) || abbreviations_.contains(word.substr(word.rfind('-') + 1));
     token.sentence_break = !token.abbreviation;
   }
   return token;
@@ -364,9 +364,8 @@ std::vector<std::string> PunktSplitter::sentences(std::string_view utf8) const {
     }
     // Closing punctuation at the start of the next span belongs to this sentence when white
     // space, a dash or the span's end follows it.
-    const std::u32string_view next =
-        text.substr(spans[i + 1].begin, std::max(spans[i + 1].end, spans[i + 1].begin) -
-                                            spans[i + 1].begin);
+    const std::u32string_view next = text.substr(
+        spans[i + 1].begin, std::max(spans[i + 1].end, spans[i + 1].begin) - spans[i + 1].begin);
     size_t closing = 0;
     while (closing < next.size() && is_closing(next[closing])) {
       ++closing;

@@ -1,7 +1,7 @@
 #include "datasets/python_random.h"
 
-#include <bit>
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <unordered_set>
 

@@ -15,8 +15,8 @@ namespace kvlab {
 // MT19937 (Matsumoto and Nishimura, 1998) with both of its published seedings.
 class MersenneTwister {
  public:
-  void seed_by_number(uint32_t seed);                    // init_genrand: NumPy's legacy seed
-  void seed_by_array(std::span<const uint32_t> key);     // init_by_array: CPython's integer seeds
+  void seed_by_number(uint32_t seed);                 // init_genrand: NumPy's legacy seed
+  void seed_by_array(std::span<const uint32_t> key);  // init_by_array: CPython's integer seeds
   uint32_t next();
 
  private:

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <array>
 
-#include "harness/text/python_utf8.h"
 #include "harness/base/check.h"
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
+#include "harness/text/python_utf8.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {

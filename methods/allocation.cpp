@@ -155,10 +155,11 @@ std::vector<int64_t> largest_remainder(std::span<const double> shares, int64_t t
   std::vector<float> remainders(shares.size());
   int64_t sum = 0;
   for (size_t i = 0; i < shares.size(); ++i) {
-    // A share a rounding error below a whole number counts as that number.
-    const double whole = std::floor(shares[i] + 1e-9);
+    // To a millionth, so that what is equal on paper is equal here.
+    const double share = std::round(shares[i] * 1e6) * 1e-6;
+    const double whole = std::floor(share + 1e-9);
     counts[i] = static_cast<int64_t>(whole);
-    remainders[i] = static_cast<float>(std::max(shares[i] - whole, 0.0));
+    remainders[i] = static_cast<float>(std::round((share - whole) * 1e6));
     sum += counts[i];
   }
   const int64_t left = total - sum;

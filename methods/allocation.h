@@ -9,8 +9,8 @@
 namespace kvlab {
 
 // Whole numbers close to `shares` (not negative) that add up to `total`: each share is rounded
-// down, and what is left goes to the largest remainders, the earlier one first. `total` must be at
-// least the sum of the floors and at most shares.size() more.
+// down, and what is left goes to the largest remainders (to a millionth), the earlier one first.
+// `total` must be at least the sum of the floors and at most shares.size() more.
 std::vector<int64_t> largest_remainder(std::span<const double> shares, int64_t total);
 
 // PyramidKV (arXiv 2406.02069): budgets fall in a straight line from the first layer to the last.

@@ -3,17 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "harness/base/check.h"
+#include "harness/model/layer_ops.h"
 
 namespace kvlab {
 namespace {
-
-HeadRows head_rows(const at::Tensor& tensor) {
-  KVLAB_CHECK(tensor.dim() == 3 && (tensor.size(2) <= 1 || tensor.stride(2) == 1));
-  return {.data = tensor.const_data_ptr(),
-          .head_stride = tensor.stride(0),
-          .row_stride = tensor.stride(1)};
-}
 
 at::Tensor with_unit_stride(const at::Tensor& tensor) {
   return tensor.stride(2) == 1 ? tensor : tensor.contiguous();
@@ -60,7 +53,7 @@ at::Tensor attention_mass(const QueryRows& rows, const at::Tensor& keys, RowRedu
       rows.extra_keys.defined() ? with_unit_stride(rows.extra_keys) : at::Tensor();
   at::Tensor mass = at::empty({queries.size(0), keys.size(1)}, at::kFloat);
   AttentionMassArgs args;
-  args.type = keys.scalar_type() == at::kFloat ? ElementType::kFloat32 : ElementType::kBFloat16;
+  args.type = element_type(keys.scalar_type());
   args.num_heads = queries.size(0);
   args.num_kv_heads = keys.size(0);
   args.head_dim = keys.size(2);

@@ -28,7 +28,14 @@ class AttentionScorer final : public Scorer {
     KVLAB_ASSIGN_OR_RETURN(std::vector<QueryRows> rows, source_->rows(input));
     return LayerScores([prompt = input.prompt, reduction = row_reduction_,
                         rows = std::move(rows)](int64_t layer) -> absl::StatusOr<at::Tensor> {
-      return attention_mass(rows[layer], prompt->layers[layer].keys, reduction);
+      at::Tensor mass = attention_mass(rows[layer], prompt->layers[layer].keys, reduction);
+      // A row's weights add up to more than 0 unless a NaN is behind them, which a maximum hides.
+      const bool sound =
+          rows[layer].queries.isfinite().all().item<bool>() && (mass.sum(1) > 0).all().item<bool>();
+      if (!sound) {
+        return data_loss("layer {} has queries or keys that are not finite", layer);
+      }
+      return mass;
     });
   }
 

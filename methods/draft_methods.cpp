@@ -14,7 +14,9 @@ MethodDefinition oracle_method() {
       .cost = "the whole reply on the full cache, then its rows against the prompt's keys",
       .parameters = with_selection_parameters(
           {row_reduction_parameter("mean"),
-           number_parameter("reply_tokens", "reply tokens that are asked; 0: all of them", 0, 0)},
+           number_parameter("reply_tokens", "reply tokens that are asked; 0: all of them", 0, 0),
+           flag_parameter("own_keys", "the reply's earlier tokens take part in its attention",
+                          true)},
           {.pooling = "max"}),
       .variants = {},
   };
@@ -22,7 +24,7 @@ MethodDefinition oracle_method() {
     const DraftSourceOptions options{
         .tail_rows = params.at("window").get<int64_t>(),
         .draft_tokens = params.at("reply_tokens").get<int64_t>(),
-        .own_keys = true,
+        .own_keys = params.at("own_keys").get<bool>(),
     };
     return scored_policy(
         "oracle", params,

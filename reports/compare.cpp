@@ -390,10 +390,13 @@ std::vector<std::string> differing_settings(const ScoreData& data, const Compare
     lines.push_back(fmt::format("method: {} -> {}", a.name, b.name));
   }
   std::map<std::string, std::pair<std::string, std::string>> values;
-  for (const auto& [key, value] : a.json.flatten().items()) {
+  // Named, since items() of a temporary would outlive it.
+  const Json flat_a = a.json.flatten();
+  const Json flat_b = b.json.flatten();
+  for (const auto& [key, value] : flat_a.items()) {
     values[key].first = dump_json(value);
   }
-  for (const auto& [key, value] : b.json.flatten().items()) {
+  for (const auto& [key, value] : flat_b.items()) {
     values[key].second = dump_json(value);
   }
   for (const auto& [key, pair] : values) {

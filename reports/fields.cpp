@@ -30,6 +30,54 @@ std::map<std::string, std::string> flat_values(const Json& json) {
   return values;
 }
 
+// By name, with numbers in it by value: task_2 before task_10.
+bool natural_before(const std::string& a, const std::string& b) {
+  size_t i = 0, j = 0;
+  const auto digit = [](char c) { return c >= '0' && c <= '9'; };
+  while (i < a.size() && j < b.size()) {
+    if (digit(a[i]) && digit(b[j])) {
+      size_t end_a = i, end_b = j;
+      while (end_a < a.size() && digit(a[end_a])) {
+        ++end_a;
+      }
+      while (end_b < b.size() && digit(b[end_b])) {
+        ++end_b;
+      }
+      if (end_a - i != end_b - j) {
+        return end_a - i < end_b - j;
+      }
+      const int order = a.compare(i, end_a - i, b, j, end_b - j);
+      if (order != 0) {
+        return order < 0;
+      }
+      i = end_a;
+      j = end_b;
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j];
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+std::vector<std::string> ordered_tasks(const ScoreData& data) {
+  std::set<std::string> distinct;
+  for (const StoredSample& sample : data.samples) {
+    distinct.insert(sample.task);
+  }
+  std::vector<std::string> tasks(distinct.begin(), distinct.end());
+  const auto rank = [&](const std::string& task) {
+    return std::find(data.task_order.begin(), data.task_order.end(), task) -
+           data.task_order.begin();
+  };
+  std::sort(tasks.begin(), tasks.end(), [&](const std::string& a, const std::string& b) {
+    return rank(a) != rank(b) ? rank(a) < rank(b) : natural_before(a, b);
+  });
+  return tasks;
+}
+
 std::string join(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& part : parts) {
@@ -195,6 +243,9 @@ FieldIndex::FieldIndex(const ScoreData& data) {
     }
     return it->second;
   };
+  for (const std::string& task : ordered_tasks(data)) {
+    intern(2, Field::kTask, task);
+  }
   std::vector<FieldCodes> sample_codes;
   for (const StoredSample& sample : data.samples) {
     FieldCodes codes;

@@ -38,8 +38,9 @@ inline int32_t code(const FieldCodes& codes, Field field) {
   return codes[static_cast<size_t>(field)];
 }
 
-// Codes of every cell of a ScoreData, ordered as tables show them: tasks and methods as they were
-// first stored, lengths and budgets by size.
+// Codes of every cell of a ScoreData, ordered as tables show them: tasks as ScoreData::task_order
+// says and then by name (so that merged shards look like one run), methods as they were first
+// stored, lengths and budgets by size.
 class FieldIndex final {
  public:
   explicit FieldIndex(const ScoreData& data);

@@ -1,6 +1,7 @@
 #include "reports/statistics.h"
 
 #include <algorithm>
+#include <boost/math/distributions/binomial.hpp>
 #include <boost/math/distributions/students_t.hpp>
 #include <cmath>
 
@@ -16,7 +17,9 @@ double t_quantile(double degrees, double probability) {
 }  // namespace
 
 Estimate t_interval(const Moments& moments, double confidence) {
-  Estimate estimate{.mean = moments.mean(), .low = {}, .high = {}, .count = moments.count()};
+  Estimate estimate;
+  estimate.mean = moments.mean();
+  estimate.count = moments.count();
   if (moments.count() >= 2) {
     const auto n = static_cast<double>(moments.count());
     estimate.standard_error = std::sqrt(moments.variance() / n);
@@ -71,6 +74,25 @@ double quantile(std::vector<double>& values, double q) {
   }
   const double above = *std::min_element(at + 1, values.end());
   return *at + share * (above - *at);
+}
+
+Estimate median_interval(std::vector<double> values, double confidence) {
+  Estimate estimate;
+  estimate.mean = quantile(values, 0.5);
+  estimate.count = static_cast<int64_t>(values.size());
+  // The largest k with P(at most k - 1 of n values below the median) <= (1 - confidence) / 2.
+  const boost::math::binomial below(static_cast<double>(values.size()), 0.5);
+  const double tail = (1 - confidence) / 2;
+  size_t k = 0;
+  while (k < values.size() / 2 && boost::math::cdf(below, static_cast<double>(k)) <= tail) {
+    ++k;
+  }
+  if (k > 0) {
+    std::sort(values.begin(), values.end());
+    estimate.low = values[k - 1];
+    estimate.high = values[values.size() - k];
+  }
+  return estimate;
 }
 
 std::pair<double, double> percentile_interval(std::vector<double> resampled, double confidence) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 namespace kvlab {
@@ -44,6 +45,10 @@ Estimate t_interval(const Moments& moments, double confidence = kConfidence);
 // The unweighted mean of group means (tasks are fixed, samples within them random), with the
 // Welch-Satterthwaite degrees of freedom. No interval where a group has fewer than two values.
 Estimate mean_of_means(std::span<const Moments> groups, double confidence = kConfidence);
+
+// The median with the distribution-free interval between two order statistics (from the binomial
+// distribution, conservative); none where no two of them reach the confidence. Not empty.
+Estimate median_interval(std::vector<double> values, double confidence = kConfidence);
 
 // The quantile with linear interpolation, as NumPy's default. `values` is reordered, not empty.
 double quantile(std::vector<double>& values, double q);

@@ -42,6 +42,7 @@ struct ScoreData {
   std::vector<Prompt> prompts;
   std::vector<std::string> budgets;  // "full", "128", "12.5%", in the order tables show them
   std::vector<std::string> metrics;
+  std::vector<std::string> task_order;  // tasks in the order tables show them; others follow
 
   struct Cell {
     int64_t row_id;  // results.id

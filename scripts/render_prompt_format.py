@@ -5,7 +5,7 @@ The template is rendered with Jinja2 around a sentinel in the user's place; kvla
 joins the text before and after it. Thinking is off (enable_thinking=False) and the date that some
 templates print is fixed, so that a prompt never changes from one day to the next.
 
-    python scripts/render_prompt_format.py MODEL_DIR
+    python scripts/render_prompt_format.py MODEL_DIR...
     python scripts/render_prompt_format.py MODEL_DIR --template other_template.jinja
 """
 
@@ -223,20 +223,22 @@ def write_prompt_format(model_dir: pathlib.Path, contents: dict) -> pathlib.Path
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("model_dir", type=pathlib.Path, help="a Hugging Face model directory")
+    parser.add_argument("model_dir", type=pathlib.Path, nargs="+",
+                        help="a Hugging Face model directory")
     parser.add_argument("--template", type=pathlib.Path, help="take this template file instead")
     parser.add_argument("--bos-token", help="text of the token that starts a sequence")
     args = parser.parse_args()
-    if not args.model_dir.is_dir():
-        print(f"{args.model_dir} is not a directory", file=sys.stderr)
-        return 1
-    try:
-        print(write_prompt_format(args.model_dir,
-                                  prompt_format(args.model_dir, args.template, args.bos_token)))
-    except (PromptFormatError, OSError) as error:
-        print(f"render_prompt_format: {error}", file=sys.stderr)
-        return 1
-    return 0
+    failed = False
+    for model_dir in args.model_dir:
+        try:
+            if not model_dir.is_dir():
+                raise PromptFormatError(f"{model_dir} is not a directory")
+            print(write_prompt_format(model_dir,
+                                      prompt_format(model_dir, args.template, args.bos_token)))
+        except (PromptFormatError, OSError) as error:
+            print(f"render_prompt_format: {error}", file=sys.stderr)
+            failed = True
+    return 1 if failed else 0
 
 
 if __name__ == "__main__":

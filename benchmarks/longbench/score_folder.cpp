@@ -4,10 +4,10 @@
 #include <system_error>
 #include <utility>
 
-#include "harness/text/python_text.h"
 #include "benchmarks/longbench/tasks.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {

@@ -33,9 +33,9 @@ class CommonWordsMaker final : public PromptMaker {
     KVLAB_ASSIGN_OR_RETURN(const List list, draw_list(static_cast<size_t>(size), repeats_));
     RulerPrompt prompt;
     prompt.answer_prefix = " Answer: The top 10 words that appear most often in the list are:";
-    prompt.user_text = fmt::format("{}{} {}\n{}", question_about(example.text),
-                                   prompt.answer_prefix, numbered(example.common),
-                                   question_about(list.text));
+    prompt.user_text =
+        fmt::format("{}{} {}\n{}", question_about(example.text), prompt.answer_prefix,
+                    numbered(example.common), question_about(list.text));
     prompt.outputs = list.common;
     return prompt;
   }
@@ -68,8 +68,7 @@ class CommonWordsMaker final : public PromptMaker {
           "a list of {} different words is needed, but the word lists hold {}{}; put "
           "english_words.json or words_alpha.txt into the folder of --wordlists",
           count, words_.size(),
-          english_ == nullptr ? std::string()
-                              : fmt::format(" and {}", english_->words.size()));
+          english_ == nullptr ? std::string() : fmt::format(" and {}", english_->words.size()));
     }
     const std::vector<std::string>& pool = count <= words_.size() ? words_ : english_->words;
     std::vector<std::string> all;

@@ -76,8 +76,8 @@ absl::StatusOr<std::vector<RulerFile>> find_ruler_files(const fs::path& folder,
       }
     }
     if (files.size() == before && every_task_needed) {
-      return not_found("folder: {} holds neither {}.jsonl nor {}/validation.jsonl",
-                       folder.string(), name, name);
+      return not_found("folder: {} holds neither {}.jsonl nor {}/validation.jsonl", folder.string(),
+                       name, name);
     }
   }
   if (files.empty()) {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "harness/text/python_utf8.h"
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/text/python_utf8.h"
 
 namespace kvlab {
 namespace {
@@ -17,9 +17,9 @@ constexpr int kTriesAtMinimum = 64;
 
 // Settings of the search for the filler size.
 struct Fit {
-  int64_t length = 0;    // tokens that may not be passed, reply allowance included
-  int64_t reserve = 0;   // reply allowance
-  int64_t step = 0;      // smallest size, and what an overflowing sample is shortened by
+  int64_t length = 0;         // tokens that may not be passed, reply allowance included
+  int64_t reserve = 0;        // reply allowance
+  int64_t step = 0;           // smallest size, and what an overflowing sample is shortened by
   bool common_words = false;  // cwe estimates the upper bound in its own way
 };
 
@@ -43,8 +43,7 @@ class Generator {
         return run_fitted(*maker, {request_.length, allowance(), request_.length < 4096 ? 5 : 10});
       }
       case RulerFamily::kCommonWords: {
-        const auto maker =
-            make_common_words_maker(sources_, request_.seed, request_.length < 4096);
+        const auto maker = make_common_words_maker(sources_, request_.seed, request_.length < 4096);
         return run_fitted(*maker, {request_.length, allowance(), 10, true});
       }
       case RulerFamily::kQuestions: {
@@ -78,9 +77,8 @@ class Generator {
     // The original's floating-point steps, whose rounding decides the bounds.
     const double per_unit = static_cast<double>(probe_tokens) / static_cast<double>(probe_size);
     const int64_t estimate =
-        fit.common_words
-            ? (fit.length * probe_size / probe_tokens) * 2
-            : static_cast<int64_t>((static_cast<double>(fit.length) / per_unit) * 3);
+        fit.common_words ? (fit.length * probe_size / probe_tokens) * 2
+                         : static_cast<int64_t>((static_cast<double>(fit.length) / per_unit) * 3);
     const int64_t reserved = maker.reserved_text().empty()
                                  ? fit.reserve
                                  : fit.reserve + tokenizer_.count(maker.reserved_text());
@@ -99,7 +97,6 @@ class Generator {
     }
     return best;
   }
-
 
   struct Fitted {
     RulerPrompt prompt;
@@ -130,8 +127,8 @@ class Generator {
       }
     }
     if (shortest == 0) {
-      return with_context(last_error, fmt::format("{}: sample {} at length {}",
-                                                  request_.task->name, index, fit.length));
+      return with_context(last_error, fmt::format("{}: sample {} at length {}", request_.task->name,
+                                                  index, fit.length));
     }
     return invalid_argument(
         "{}: sample {} does not fit in {} tokens: its shortest prompt has {} with the {} for the "
@@ -158,8 +155,8 @@ class Generator {
     return items;
   }
 
-  // Frequent words grow from a sixth of the limit in words by a 32nd of it until the prompt is too long; every
-  // sample has a vocabulary of its own.
+  // Frequent words grow from a sixth of the limit in words by a 32nd of it until the prompt is too
+  // long; every sample has a vocabulary of its own.
   absl::StatusOr<std::vector<RulerItem>> run_frequent_words() const {
     const int64_t limit = request_.length - allowance();
     const int64_t step = limit / 32;

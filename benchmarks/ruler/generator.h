@@ -28,8 +28,8 @@ struct RulerRequest {
 };
 
 struct RulerItem {
-  int64_t index = 0;  // NVIDIA's `index`: for needle tasks the answer's character position
-  std::string input;  // the prompt without the answer prefix, template included
+  int64_t index = 0;      // NVIDIA's `index`: for needle tasks the answer's character position
+  std::string input;      // the prompt without the answer prefix, template included
   std::string user_text;  // the same without the template
   std::string answer_prefix;
   std::vector<std::string> outputs;

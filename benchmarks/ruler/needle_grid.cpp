@@ -33,14 +33,14 @@ class GridMaker {
     for (size_t i = 0; i < static_cast<size_t>(length); ++i) {
       text += (i == 0 ? "" : " ") + words[i % words.size()];
     }
-    sentences_ = sources_.punkt != nullptr ? sources_.punkt->sentences(text)
-                                           : simple_sentences(text);
+    sentences_ =
+        sources_.punkt != nullptr ? sources_.punkt->sentences(text) : simple_sentences(text);
   }
 
   absl::StatusOr<Sample> make(int64_t depth, int64_t index, uint64_t seed) const {
     // A generator of its own for each cell: cells do not depend on which others are made.
-    PythonRandom random((seed << 32) ^ static_cast<uint64_t>(length_ * 1'000'003 + depth * 7919 +
-                                                             index * 104'729));
+    PythonRandom random(
+        (seed << 32) ^ static_cast<uint64_t>(length_ * 1'000'003 + depth * 7919 + index * 104'729));
     const std::string key = pairs_.at(random.below(pairs_.size()));
     const std::string value = std::to_string(random.randint(1'000'000, 9'999'999));
     int64_t low = 1;
@@ -83,8 +83,8 @@ class GridMaker {
     }
     text += '\n';
     sample.question_begin = text.size();
-    text += fmt::format("What is the special magic number for {} mentioned in the provided text?",
-                        key);
+    text +=
+        fmt::format("What is the special magic number for {} mentioned in the provided text?", key);
     sample.answer_prefix =
         fmt::format(" The special magic number for {} mentioned in the provided text is", key);
     sample.references = {value};
@@ -134,9 +134,9 @@ absl::StatusOr<std::vector<Sample>> NeedleGridBenchmark::load_samples(
   KVLAB_ASSIGN_OR_RETURN(const RulerTask* words_task, find_ruler_task("niah_single_1"));
   KVLAB_ASSIGN_OR_RETURN(const LoadedSources words, loader.load(*words_task));
   KVLAB_ASSIGN_OR_RETURN(const LoadedSources text, loader.load_haystack());
-  const std::string data_hash = sha256_hex(fmt::format(
-      "{}|{}|{}|{}|{}", kVersion, tokenizer.content_hash(),
-      settings.count_template ? format.template_hash : "base", words.hash, text.hash));
+  const std::string data_hash = sha256_hex(
+      fmt::format("{}|{}|{}|{}|{}", kVersion, tokenizer.content_hash(),
+                  settings.count_template ? format.template_hash : "base", words.hash, text.hash));
   GridMaker maker(text.sources, *words.sources.pairs, tokenizer,
                   settings.count_template ? &format : nullptr);
   std::vector<Sample> samples;

@@ -7,9 +7,9 @@
 #include "benchmarks/ruler/noise.h"
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
-#include "harness/text/python_utf8.h"
 #include "datasets/sentences.h"
 #include "harness/base/status.h"
+#include "harness/text/python_utf8.h"
 
 namespace kvlab {
 namespace {
@@ -33,7 +33,7 @@ std::string_view plural_of(NeedleToken type) {
 
 std::string uuid4(PythonRandom& random) {
   auto [high, low] = random.bits_128();
-  high = (high & ~uint64_t{0xf000}) | 0x4000;                  // version 4
+  high = (high & ~uint64_t{0xf000}) | 0x4000;                          // version 4
   low = (low & ~(uint64_t{0xc000} << 48)) | (uint64_t{0x8000} << 48);  // variant
   return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
                      high & 0xffff, low >> 48, low & 0xffffffffffff);

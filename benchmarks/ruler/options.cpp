@@ -16,8 +16,8 @@ constexpr int64_t kShortest = 256;
 constexpr int64_t kLongest = 1 << 22;
 
 const std::vector<std::string_view> kCommonKeys = {
-    "lengths", "samples",  "seed",     "template",  "chat_template",
-    "essays",  "hotpotqa", "punkt",    "squad",     "wordlists"};
+    "lengths", "samples",  "seed",  "template", "chat_template",
+    "essays",  "hotpotqa", "punkt", "squad",    "wordlists"};
 
 absl::Status check_keys(const Json& params, std::string_view benchmark,
                         std::vector<std::string_view> known) {
@@ -36,8 +36,8 @@ absl::Status check_keys(const Json& params, std::string_view benchmark,
 }
 
 // A number or a list of numbers, without repeats, each within the bounds.
-absl::StatusOr<std::vector<int64_t>> numbers(const Json& value, const std::string& key,
-                                             int64_t low, int64_t high) {
+absl::StatusOr<std::vector<int64_t>> numbers(const Json& value, const std::string& key, int64_t low,
+                                             int64_t high) {
   const Json list = value.is_array() ? value : Json::array({value});
   std::vector<int64_t> out;
   for (const Json& number : list) {
@@ -94,8 +94,10 @@ absl::StatusOr<PromptSettings> parse_settings(const Json& params, std::string_vi
     return invalid_argument("chat_template: false contradicts template: 'model'");
   }
   const std::vector<std::pair<const char*, std::filesystem::path*>> paths = {
-      {"essays", &settings.paths.essays},       {"squad", &settings.paths.squad},
-      {"hotpotqa", &settings.paths.hotpotqa},   {"wordlists", &settings.paths.wordlists},
+      {"essays", &settings.paths.essays},
+      {"squad", &settings.paths.squad},
+      {"hotpotqa", &settings.paths.hotpotqa},
+      {"wordlists", &settings.paths.wordlists},
       {"punkt", &settings.paths.punkt}};
   for (const auto& [key, path] : paths) {
     KVLAB_ASSIGN_OR_RETURN(const std::string text,

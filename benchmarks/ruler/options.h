@@ -19,8 +19,9 @@ struct PromptSettings {
   std::vector<int64_t> lengths = {4096};
   int64_t samples = 10;  // per task and length
   uint64_t seed = 42;
-  bool count_template = false;  // "template": "model": lengths are counted with the model's template
-  bool chat_template = true;    // prompts run inside the model's user turn
+  bool count_template =
+      false;                  // "template": "model": lengths are counted with the model's template
+  bool chat_template = true;  // prompts run inside the model's user turn
   RulerSourcePaths paths;
 };
 

@@ -32,9 +32,9 @@ class QuestionMaker final : public PromptMaker {
         "Answer the question based on the given documents. Only give me the answer and do not "
         "output any other words.";
     RulerPrompt prompt;
-    prompt.user_text = fmt::format(
-        "{}\n\nThe following are given documents.\n\n{}\n\n{}\n\nQuestion: {}", kInstruction,
-        context, kInstruction, question.text);
+    prompt.user_text =
+        fmt::format("{}\n\nThe following are given documents.\n\n{}\n\n{}\n\nQuestion: {}",
+                    kInstruction, context, kInstruction, question.text);
     prompt.answer_prefix = " Answer:";
     prompt.outputs = question.answers;
     return prompt;

@@ -88,16 +88,15 @@ absl::StatusOr<std::vector<Sample>> from_files(const RulerOptions& options, bool
         file.length == 0 && options.lengths_given && lengths.size() == 1 ? lengths[0] : file.length;
     std::string hash;
     KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerItem> items, read_ruler_file(file.path, hash));
-    const size_t count =
-        options.samples_given
-            ? std::min(items.size(), static_cast<size_t>(options.settings.samples))
-            : items.size();
+    const size_t count = options.samples_given
+                             ? std::min(items.size(), static_cast<size_t>(options.settings.samples))
+                             : items.size();
     for (size_t i = 0; i < count; ++i) {
       Sample sample = make_sample(*file.task, items[i], static_cast<int64_t>(i), length,
                                   options.settings.chat_template);
       sample.dataset = fmt::format("ruler-file@{}", hash.substr(0, 12));
-      sample.key = fmt::format("ruler/{}/{}/file-{}/{}", file.task->name, length,
-                               hash.substr(0, 12), i);
+      sample.key =
+          fmt::format("ruler/{}/{}/file-{}/{}", file.task->name, length, hash.substr(0, 12), i);
       samples.push_back(std::move(sample));
     }
   }
@@ -122,8 +121,9 @@ absl::StatusOr<Json> RulerBenchmark::resolve_protocol(const Json& params) const 
   const bool from_file = !options.file.empty() || !options.folder.empty();
   return Json{{"name", "ruler"},
               {"chat_template", options.settings.chat_template},
-              {"length_counted_with",
-               from_file ? "file" : options.settings.count_template ? "model" : "base"},
+              {"length_counted_with", from_file                         ? "file"
+                                      : options.settings.count_template ? "model"
+                                                                        : "base"},
               {"answer_prefix", "begins the reply"},
               {"truncation", "none"},
               {"min_new_tokens", 0},
@@ -161,12 +161,12 @@ absl::StatusOr<std::vector<Sample>> RulerBenchmark::load_samples(const Json& par
       KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerItem> items,
                              cached_ruler(request, loaded.sources, loaded.hash, tokenizer));
       for (size_t i = 0; i < items.size(); ++i) {
-        Sample sample = make_sample(*task, items[i], static_cast<int64_t>(i), length,
-                                    settings.chat_template);
+        Sample sample =
+            make_sample(*task, items[i], static_cast<int64_t>(i), length, settings.chat_template);
         sample.dataset = fmt::format("ruler-{}/{}@{}", kRulerGeneratorVersion, loaded.name,
                                      data_hash.substr(0, 12));
-        sample.key = fmt::format("ruler/{}/{}/seed{}/{}/{}", name, length, settings.seed,
-                                 format_name, i);
+        sample.key =
+            fmt::format("ruler/{}/{}/seed{}/{}/{}", name, length, settings.seed, format_name, i);
         samples.push_back(std::move(sample));
       }
     }

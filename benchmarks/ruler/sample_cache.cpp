@@ -18,8 +18,10 @@ std::string input_of(const RulerRequest& request, const std::string& user_text) 
 }
 
 std::string to_line(const RulerItem& item) {
-  Json json = {{"index", item.index},     {"user_text", item.user_text},
-               {"prefix", item.answer_prefix}, {"outputs", item.outputs},
+  Json json = {{"index", item.index},
+               {"user_text", item.user_text},
+               {"prefix", item.answer_prefix},
+               {"outputs", item.outputs},
                {"length", item.length}};
   if (item.token_position_answer) {
     json["token_position_answer"] = *item.token_position_answer;
@@ -92,21 +94,19 @@ absl::StatusOr<std::vector<RulerItem>> cached_ruler(const RulerRequest& request,
                                                     const Tokenizer& tokenizer) {
   std::string format = "base";
   if (request.prompt_format) {
-    format = sha256_hex(request.prompt_format->before_user + "\x1f" +
-                        request.prompt_format->after_user);
+    format =
+        sha256_hex(request.prompt_format->before_user + "\x1f" + request.prompt_format->after_user);
   }
-  const std::string identity =
-      sha256_hex(fmt::format("{}|{}|{}|{}|{}|{}|{}", request.task->name, request.length,
-                             request.seed, format, tokenizer.content_hash(), sources_hash,
-                             kRulerGeneratorVersion));
+  const std::string identity = sha256_hex(
+      fmt::format("{}|{}|{}|{}|{}|{}|{}", request.task->name, request.length, request.seed, format,
+                  tokenizer.content_hash(), sources_hash, kRulerGeneratorVersion));
   const std::filesystem::path path =
       cache_dir() / "data" / "ruler" /
       fmt::format("{}-{}-{}.jsonl", request.task->name, request.length, identity.substr(0, 24));
   if (auto cached = read_cached(path, request)) {
     return *std::move(cached);
   }
-  KVLAB_ASSIGN_OR_RETURN(std::vector<RulerItem> items,
-                         generate_ruler(request, sources, tokenizer));
+  KVLAB_ASSIGN_OR_RETURN(std::vector<RulerItem> items, generate_ruler(request, sources, tokenizer));
   std::string body;
   for (const RulerItem& item : items) {
     body += to_line(item) + "\n";

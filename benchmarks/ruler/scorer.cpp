@@ -7,9 +7,7 @@
 namespace kvlab {
 namespace {
 
-std::string lower(std::string_view text) {
-  return to_utf8(python_lower(to_code_points(text)));
-}
+std::string lower(std::string_view text) { return to_utf8(python_lower(to_code_points(text))); }
 
 }  // namespace
 

@@ -8,7 +8,7 @@
 #include "benchmarks/ruler/prompt_maker.h"
 #include "datasets/python_random.h"
 #include "harness/base/status.h"
-#include "harness/text/regex.h"
+#include "harness/text/replace.h"
 
 namespace kvlab {
 namespace {
@@ -19,8 +19,7 @@ constexpr std::string_view kExampleValue = "12345";
 
 class RulerVariableMaker final : public VariableMaker {
  public:
-  explicit RulerVariableMaker(uint64_t seed)
-      : random_(seed), numpy_(static_cast<uint32_t>(seed)) {}
+  explicit RulerVariableMaker(uint64_t seed) : random_(seed), numpy_(static_cast<uint32_t>(seed)) {}
 
   absl::StatusOr<RulerPrompt> make(int64_t size, int64_t index) override {
     (void)index;
@@ -54,8 +53,8 @@ class RulerVariableMaker final : public VariableMaker {
     for (size_t i = 0; i < chain.size(); ++i) {
       lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(positions[i] + i), chain[i]);
     }
-    const std::string context = replace_all(fmt::format("{}", fmt::join(lines, "\n")), ". \n",
-                                            ".\n");
+    const std::string context =
+        replace_all(fmt::format("{}", fmt::join(lines, "\n")), ". \n", ".\n");
 
     RulerPrompt prompt;
     prompt.user_text = fmt::format(

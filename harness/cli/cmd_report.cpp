@@ -3,12 +3,15 @@
 
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <filesystem>
+#include <iterator>
 #include <memory>
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/report_data.h"
-#include "reports/score_table.h"
+#include "reports/html_report.h"
+#include "reports/layouts.h"
 #include "reports/writers.h"
 
 namespace kvlab {
@@ -21,7 +24,38 @@ struct ReportFlags {
   std::string columns = "task";
   std::vector<std::string> where;
   bool equal_samples = false;
+  std::string layout;
+  std::string html;
+  std::string sample;
 };
+
+// The page has the tables asked for, what the methods cost, and every chart the data allows.
+absl::Status write_page(const ReportFlags& flags, const ReportData& data,
+                        std::vector<Table> tables) {
+  const Database& db = data.store->database();
+  if (flags.layout != "efficiency") {
+    KVLAB_ASSIGN_OR_RETURN(std::vector<Table> costs,
+                           layout_tables("efficiency", db, data.scores, {}));
+    std::move(costs.begin(), costs.end(), std::back_inserter(tables));
+  }
+  KVLAB_ASSIGN_OR_RETURN(const ChartSet charts, all_charts(db, data.scores, flags.sample));
+  const std::string title =
+      "kvlab results: " + std::filesystem::path(flags.database).filename().string();
+  KVLAB_ASSIGN_OR_RETURN(const HtmlReportSummary summary,
+                         write_html_report(flags.html, title, tables, charts.charts));
+  fmt::print("{}: {} tables, {} of {} charts drawn{}\n", flags.html, summary.tables, summary.drawn,
+             summary.charts,
+             summary.charts > 0
+                 ? fmt::format("; SVG, PDF and specifications in {}", summary.chart_folder.string())
+                 : "");
+  if (!summary.missing.empty()) {
+    fmt::print("charts left out: {}\n", summary.missing);
+  }
+  for (const std::string& note : charts.notes) {
+    fmt::print("{}\n", note);
+  }
+  return absl::OkStatus();
+}
 
 absl::Status run_report(const ReportFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(const TableFormat format, parse_table_format(flags.format));
@@ -33,8 +67,14 @@ absl::Status run_report(const ReportFlags& flags) {
   }
   KVLAB_ASSIGN_OR_RETURN(options.columns, parse_field(flags.columns));
   options.equal_samples = flags.equal_samples;
-  KVLAB_ASSIGN_OR_RETURN(const ReportData data, load_report_data(flags.database, flags.where));
-  KVLAB_ASSIGN_OR_RETURN(const std::vector<Table> tables, score_tables(data.scores, options));
+  KVLAB_ASSIGN_OR_RETURN(const ReportData data,
+                         load_report_data(flags.database, flags.where,
+                                          /*with_extra=*/!flags.html.empty()));
+  KVLAB_ASSIGN_OR_RETURN(std::vector<Table> tables,
+                         layout_tables(flags.layout, data.store->database(), data.scores, options));
+  if (!flags.html.empty()) {
+    return write_page(flags, data, std::move(tables));
+  }
   const std::string out = write_tables(tables, format, {.ansi_bold = ::isatty(STDOUT_FILENO) == 1});
   std::fwrite(out.data(), 1, out.size(), stdout);
   return absl::OkStatus();
@@ -61,11 +101,21 @@ void add_report_command(CLI::App& app, CommandAction& action) {
                       "length, budget and index (the sample's number); may be repeated");
   command->add_flag("--equal-samples", flags->equal_samples,
                     "Only samples that every row of a table has");
+  command->add_option("--layout", flags->layout,
+                      "Tables made ready: ruler-by-length, longbench-by-budget or efficiency; "
+                      "takes the place of --rows and --columns");
+  command->add_option("--html", flags->html,
+                      "Write one self-contained page with tables and charts, and a folder with the "
+                      "charts as SVG, PDF and Vega-Lite beside it");
+  command->add_option("--sample", flags->sample,
+                      "With --html: the sample whose kept positions are drawn");
   command->footer(
       "Examples:\n"
       "  kvlab report results.sqlite\n"
       "  kvlab report results.sqlite --format markdown --where task=vt,fwe --where 'budget<=256'\n"
       "  kvlab report results.sqlite --rows method --columns budget\n"
+      "  kvlab report results.sqlite --layout ruler-by-length\n"
+      "  kvlab report results.sqlite --html report.html\n"
       "  kvlab report results.sqlite --format latex > table.tex");
   command->callback([flags, &action] { action = [flags] { return run_report(*flags); }; });
 }

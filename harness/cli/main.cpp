@@ -13,12 +13,13 @@ int main(int argc, char** argv) {
   CLI::App app("kvlab judges KV-cache eviction for large language models.", "kvlab");
   app.require_subcommand(1);
   kvlab::CommandAction action;
-  kvlab::add_data_command(app, action);
-  kvlab::add_list_command(app, action);
   kvlab::add_run_command(app, action);
   kvlab::add_report_command(app, action);
   kvlab::add_compare_command(app, action);
+  kvlab::add_show_command(app, action);
   kvlab::add_merge_command(app, action);
+  kvlab::add_generate_command(app, action);
+  kvlab::add_select_command(app, action);
   kvlab::add_list_command(app, action);
   kvlab::add_data_command(app, action);
   kvlab::add_score_command(app, action);

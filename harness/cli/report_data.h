@@ -19,6 +19,7 @@ struct ReportData {
 
 // `where`: filters as parse_filter() reads them. No cell left is an error.
 absl::StatusOr<ReportData> load_report_data(const std::string& database,
-                                            const std::vector<std::string>& where);
+                                            const std::vector<std::string>& where,
+                                            bool with_extra = false);
 
 }  // namespace kvlab

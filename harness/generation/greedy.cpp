@@ -150,6 +150,11 @@ absl::StatusOr<std::vector<ArmReply>> decode_greedy(CausalLm& model,
   }
   std::vector<ArmReply> replies;
   for (Arm& arm : arms) {
+    for (auto* tensors : {&arm.reply.queries.queries, &arm.reply.queries.keys}) {
+      for (at::Tensor& tensor : *tensors) {
+        tensor = tensor.contiguous();  // without the room for further rows
+      }
+    }
     replies.push_back(std::move(arm.reply));
   }
   return replies;

@@ -266,7 +266,7 @@ absl::StatusOr<SelectionBatch> select_entries(CausalLm& model,
       }
       draft = part_of(job, parts[i]->num_tokens, settings.stop_ids);
       input.draft = &draft;
-      arms[i]->draft_tokens = static_cast<int64_t>(draft.token_ids.size());
+      arms[i]->draft_ids = draft.token_ids;
       arms[i]->draft_s = job.shared_s;
     }
     absl::StatusOr<SelectionResult> selected = requests[i].policy->select(input);

@@ -57,10 +57,10 @@ struct SelectionSettings {
 
 struct SelectedArm {
   SelectionResult result;
-  int64_t draft_tokens = 0;  // draft or reply tokens whose queries were asked
-  double first_stage_s = 0;  // choosing the draft's cache
-  double draft_s = 0;        // its share of the batch of drafts, a draft model's prefill and the
-                             // target's pass over its tokens
+  std::vector<int32_t> draft_ids;  // draft or reply tokens whose queries were asked
+  double first_stage_s = 0;        // choosing the draft's cache
+  double draft_s = 0;  // its share of the batch of drafts, a draft model's prefill and the
+                       // target's pass over its tokens
 };
 
 struct SelectionBatch {

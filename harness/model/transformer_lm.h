@@ -74,6 +74,8 @@ class TransformerLm final : public CausalLm {
   at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows, const RowAdapter* adapter,
                           std::span<CapturedQueries* const> captured, LastLayer last_layer);
   at::Tensor attend_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& queries) const;
+  void store_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& keys,
+                  const at::Tensor& values) const;
   at::Tensor logits(const at::Tensor& hidden) const;
 
   ModelConfig config_;

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "harness/base/check.h"
@@ -28,12 +29,46 @@ void add_delta(const RowAdapter* adapter, int64_t layer, RowAdapter::Target targ
   }
 }
 
+// Appends rows [heads, count, head_dim] to have [heads, rows so far, head_dim], a view of storage
+// with room to grow, so that a long reply's queries are not copied at every step.
 void append_rows(std::vector<at::Tensor>& layers, size_t layer, const at::Tensor& rows) {
   if (layers.size() <= layer) {
     layers.resize(layer + 1);
   }
   at::Tensor& have = layers[layer];
-  have = have.defined() ? at::cat({have, rows}, 1) : rows.clone();
+  const int64_t head_dim = rows.size(2);
+  const int64_t old_rows = have.defined() ? have.size(1) : 0;
+  const int64_t new_rows = old_rows + rows.size(1);
+  const int64_t capacity = have.defined() ? have.stride(0) / head_dim : 0;
+  if (new_rows > capacity) {
+    const at::Tensor grown =
+        at::empty({rows.size(0), std::max(new_rows, 2 * capacity), head_dim}, rows.options());
+    if (old_rows > 0) {
+      grown.narrow(1, 0, old_rows).copy_(have);
+    }
+    have = grown.narrow(1, 0, old_rows);
+  }
+  have = have.as_strided({rows.size(0), new_rows, head_dim}, have.strides());
+  have.narrow(1, old_rows, rows.size(1)).copy_(rows);
+}
+
+// queries [num_heads, rows, head_dim], keys [num_kv_heads, rows, head_dim] -> each row's collector;
+// neighbours with the same one go in together.
+void capture_rows(std::span<CapturedQueries* const> captured, size_t layer,
+                  const at::Tensor& queries, const at::Tensor& keys) {
+  for (size_t first = 0; first < captured.size();) {
+    size_t end = first + 1;
+    while (end < captured.size() && captured[end] == captured[first]) {
+      ++end;
+    }
+    if (captured[first] != nullptr) {
+      const auto begin = static_cast<int64_t>(first);
+      const auto count = static_cast<int64_t>(end - first);
+      append_rows(captured[first]->queries, layer, queries.narrow(1, begin, count));
+      append_rows(captured[first]->keys, layer, keys.narrow(1, begin, count));
+    }
+    first = end;
+  }
 }
 
 // One query over one KV head's visible entries, for devices without the ragged kernel: [group,
@@ -117,6 +152,37 @@ at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
   return output;
 }
 
+// keys, values [num_kv_heads, rows, head_dim] -> every row's slot of its own cache.
+void TransformerLm::store_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& keys,
+                               const at::Tensor& values) const {
+  const auto index = static_cast<size_t>(layer);
+  if (!use_cpu_kernels(keys)) {
+    for (size_t r = 0; r < rows.size(); ++r) {
+      const auto row = static_cast<int64_t>(r);
+      const KvCache& cache = *rows[r].cache;
+      cache.new_keys()[index].narrow(1, rows[r].slot, 1).copy_(keys.narrow(1, row, 1));
+      cache.new_values()[index].narrow(1, rows[r].slot, 1).copy_(values.narrow(1, row, 1));
+    }
+    return;
+  }
+  const HeadRows from_keys = head_rows(keys);
+  const HeadRows from_values = head_rows(values);
+  const int64_t element = keys.element_size();
+  const auto row_bytes = static_cast<size_t>(config_.head_dim * element);
+  const auto row_at = [element](const HeadRows& source, int64_t head, size_t row) {
+    return static_cast<const char*>(source.data) +
+           (head * source.head_stride + static_cast<int64_t>(row) * source.row_stride) * element;
+  };
+  for (size_t r = 0; r < rows.size(); ++r) {
+    const auto slot = static_cast<size_t>(rows[r].slot) * row_bytes;
+    for (int64_t h = 0; h < config_.num_kv_heads; ++h) {
+      const KvCache::HeadView view = rows[r].cache->head(layer, h);
+      std::memcpy(static_cast<char*>(view.new_keys) + slot, row_at(from_keys, h, r), row_bytes);
+      std::memcpy(static_cast<char*>(view.new_values) + slot, row_at(from_values, h, r), row_bytes);
+    }
+  }
+}
+
 // hidden [rows, hidden_size] -> final hidden states after the last norm; undefined for
 // kQueriesAndKeysOnly. captured: empty, or for each row null or where its queries and keys go.
 at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> rows,
@@ -163,16 +229,8 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     const at::Tensor keys = heads_of(q_size, kv_size);
     rotate_into(keys, cos, sin, layer.k_norm, eps, keys);
     const at::Tensor values = heads_of(q_size + kv_size, kv_size);
-    for (size_t r = 0; r < rows.size(); ++r) {
-      const auto row = static_cast<int64_t>(r);
-      const KvCache& cache = *rows[r].cache;
-      cache.new_keys()[index].narrow(1, rows[r].slot, 1).copy_(keys.narrow(1, row, 1));
-      cache.new_values()[index].narrow(1, rows[r].slot, 1).copy_(values.narrow(1, row, 1));
-      if (!captured.empty() && captured[r] != nullptr) {
-        append_rows(captured[r]->queries, index, queries.transpose(0, 1).narrow(1, row, 1));
-        append_rows(captured[r]->keys, index, keys.narrow(1, row, 1));
-      }
-    }
+    store_rows(i, rows, keys, values);
+    capture_rows(captured, index, queries.transpose(0, 1), keys);
     if (last && last_layer == LastLayer::kQueriesAndKeysOnly) {
       return {};
     }

@@ -252,7 +252,7 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
     if (plan_.config.store_selections) {
       record.selection = selection;
     }
-    record.draft_tokens = selected->draft_tokens;
+    record.draft_tokens = static_cast<int64_t>(selected->draft_ids.size());
     record.timings.prefill_s = prefill_s;
     record.timings.query_s = selected->result.cost.query_s;
     record.timings.score_s = selected->result.cost.score_s;

@@ -3,7 +3,7 @@
 #include "harness/base/files.h"
 #include "harness/base/json.h"
 #include "harness/base/sha256.h"
-#include "harness/text/character_class.h"
+#include "harness/text/python_text.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {
@@ -41,22 +41,18 @@ std::string how_to_make(const std::filesystem::path& model_dir) {
   return fmt::format("python scripts/render_prompt_format.py {}", model_dir.string());
 }
 
-// What Jinja's trim, Python's str.strip(), takes off.
-bool is_trimmed(char32_t code_point) {
-  return is_white_space(code_point) || (code_point >= 0x1C && code_point <= 0x1F);
-}
-
+// Jinja's trim is Python's str.strip().
 std::string_view trim(std::string_view text) {
   while (!text.empty()) {
     const CodePointAt first = code_point_at(text, 0);
-    if (!is_trimmed(first.code_point)) {
+    if (!is_python_space(first.code_point)) {
       break;
     }
     text.remove_prefix(first.length);
   }
   while (!text.empty()) {
     const size_t last = last_character(text);
-    if (!is_trimmed(code_point_at(text, last).code_point)) {
+    if (!is_python_space(code_point_at(text, last).code_point)) {
       break;
     }
     text = text.substr(0, last);

@@ -183,14 +183,16 @@ class JsonTokenizer final : public Tokenizer {
 
   // One word for each run of metaspaces and what follows it.
   void encode_separated(std::string_view text, Workspace& work) const {
+    const auto next_run = [&](size_t at) {  // behind the run at `at`, if there is one
+      while (text.substr(at).starts_with(kMetaspace)) {
+        at += kMetaspace.size();
+      }
+      return text.find(kMetaspace, at);
+    };
     size_t begin = 0;
-    for (size_t at = text.find(kMetaspace, 1); at != std::string_view::npos;) {
+    for (size_t at = next_run(0); at != std::string_view::npos; at = next_run(at)) {
       encode_word(text.substr(begin, at - begin), work);
       begin = at;
-      do {
-        at += kMetaspace.size();
-      } while (text.substr(at).starts_with(kMetaspace));
-      at = text.find(kMetaspace, at);
     }
     encode_word(text.substr(begin), work);
   }

@@ -1,8 +1,7 @@
 #include "datasets/punkt.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <fstream>
 

@@ -1,8 +1,7 @@
 #include "datasets/python_random.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <bit>
 #include <string>

@@ -22,6 +22,9 @@ TEST(Registry, EveryMethodIsMadeByItsDefaultsAndEveryVariant) {
   std::set<std::string> names;
   for (const MethodInfo& info : list_methods()) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
+    if (info.name == "lookahead_kv") {
+      continue;  // needs a trained file: lookahead_kv_test.cpp
+    }
     const auto policy = make_policy(info.name, nullptr);
     ASSERT_TRUE(policy.ok()) << policy.status();
     EXPECT_EQ((*policy)->name(), info.name);

@@ -2,8 +2,8 @@
 
 #include <cmath>
 
-#include "harness/text/python_text.h"
 #include "benchmarks/longbench/metrics/string_ratio.h"
+#include "harness/text/python_text.h"
 
 namespace kvlab {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
-#include "harness/text/python_text.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"
+#include "harness/text/python_text.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {

@@ -7,10 +7,10 @@
 #include "benchmarks/longbench/metrics/classification.h"
 #include "benchmarks/longbench/metrics/jieba.h"
 #include "benchmarks/longbench/metrics/numbers.h"
-#include "harness/text/python_text.h"
 #include "benchmarks/longbench/metrics/rouge_l.h"
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/text/python_text.h"
 #include "harness/text/utf8.h"
 
 namespace kvlab {

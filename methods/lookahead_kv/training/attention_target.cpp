@@ -9,7 +9,7 @@
 namespace kvlab {
 namespace {
 // Keeps the logarithm finite where a long prompt's weights underflow.
-constexpr double kTiny = 1e-9;
+constexpr double kTiny = 1e-20;
 }  // namespace
 
 at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& prompt_keys,
@@ -46,7 +46,7 @@ at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& p
 at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scores) {
   const at::Tensor predicted = scores / scores.sum(-1, /*keepdim=*/true);
   // xlogy(0, 0) is 0, as KL wants it.
-  return (at::xlogy(target, target) - target * at::log(predicted + kTiny)).sum();
+  return (at::xlogy(target, target) - target * at::log(predicted.clamp_min(kTiny))).sum();
 }
 
 double attention_recall(const at::Tensor& target, const at::Tensor& scores, int64_t num_kv_heads,

@@ -12,11 +12,11 @@ namespace {
 using Target = RowAdapter::Target;
 
 // base linear + adapter's delta for rows [num_rows, in_features].
-at::Tensor adapted_linear(const LookaheadAdapter& adapter, int64_t layer, Target target,
+at::Tensor adapted_linear(const LookaheadAdapter* adapter, int64_t layer, Target target,
                           const at::Tensor& rows, const at::Tensor& weight,
                           const at::Tensor& bias = {}) {
   const at::Tensor out = linear(rows, weight, bias);
-  const at::Tensor delta = adapter.delta(layer, target, rows);
+  const at::Tensor delta = adapter != nullptr ? adapter->delta(layer, target, rows) : at::Tensor();
   return delta.defined() ? out + delta : out;
 }
 
@@ -73,11 +73,12 @@ absl::StatusOr<std::shared_ptr<FrozenModel>> FrozenModel::load(
   return std::make_shared<FrozenModel>(FrozenModel{config, std::move(weights), rotary});
 }
 
-void lookahead_pass(FrozenModel& model, const LookaheadAdapter& adapter, int64_t prompt_len,
-                    const PromptLayers& prompt, const LayerScoreVisitor& visit) {
+void run_rows_with_gradient(FrozenModel& model, const LookaheadAdapter* adapter,
+                            const at::Tensor& rows, int64_t prompt_len, const PromptLayers& prompt,
+                            const RowLayerVisitor& visit) {
   const ModelConfig& config = model.config;
   const double eps = config.rms_norm_eps;
-  at::Tensor hidden = adapter.tokens();
+  at::Tensor hidden = rows;
   const int64_t n = hidden.size(0);
   const auto [cos, sin] = model.rotary.tables(prompt_len, n);
   for (int64_t layer = 0; layer < config.num_layers; ++layer) {
@@ -100,7 +101,7 @@ void lookahead_pass(FrozenModel& model, const LookaheadAdapter& adapter, int64_t
     const at::ScalarType dtype = hidden.scalar_type();
     const RowAttention attention =
         attend(queries, keys, values, layer_prompt.keys.to(dtype), layer_prompt.values.to(dtype));
-    visit(layer, attention.scores);
+    visit(layer, {.queries = queries, .keys = keys, .values = values, .scores = attention.scores});
     if (last) {
       return;
     }

@@ -34,11 +34,22 @@ struct PromptLayer {
 };
 using PromptLayers = std::function<PromptLayer(int64_t layer)>;
 
-// Called with each layer's scores as soon as they are there: [num_heads, prompt_len], the mean over
-// the lookahead rows of their softmax weights on prompt keys (rows also see earlier rows).
-using LayerScoreVisitor = std::function<void(int64_t layer, const at::Tensor& scores)>;
+// What a layer's rows are and do, after rotary embedding.
+struct RowLayer {
+  at::Tensor queries;  // [num_heads, num_rows, head_dim]
+  at::Tensor keys;     // [num_kv_heads, num_rows, head_dim]
+  at::Tensor values;   // the same; the last layer's are the keys, nothing depends on them
+  at::Tensor scores;   // [num_heads, prompt_len]: mean over the rows of their softmax weights on
+                       // prompt keys; rows also see themselves and earlier rows
+};
+using RowLayerVisitor = std::function<void(int64_t layer, const RowLayer& rows)>;
 
-void lookahead_pass(FrozenModel& model, const LookaheadAdapter& adapter, int64_t prompt_len,
-                    const PromptLayers& prompt, const LayerScoreVisitor& visit);
+// Runs `rows` [num_rows, hidden_size], input embeddings at positions prompt_len and after, through
+// the model with the adapter's updates (null: none) and hands each layer over as soon as it is
+// there. LookaheadKV's rows are adapter.tokens(). With prompt_len 0 the rows are a prompt of their
+// own.
+void run_rows_with_gradient(FrozenModel& model, const LookaheadAdapter* adapter,
+                            const at::Tensor& rows, int64_t prompt_len, const PromptLayers& prompt,
+                            const RowLayerVisitor& visit);
 
 }  // namespace kvlab

@@ -102,24 +102,24 @@ absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
   const auto layers = static_cast<double>(frozen.config.num_layers);
   const double scale = 1.0 / (layers * static_cast<double>(frozen.config.num_heads));
   at::Tensor total;
-  const auto visit = [&](int64_t layer, const at::Tensor& scores) {
+  const auto visit = [&](int64_t layer, const RowLayer& rows) {
     const LayerState& all = state->layers[static_cast<size_t>(layer)];
     const at::Tensor target = attention_target(all.tail_queries, all.keys.narrow(1, 0, prompt_len),
                                                all.keys.narrow(1, prompt_len, reply_len), dtype);
-    const at::Tensor divergence = attention_divergence(target, scores) * scale;
+    const at::Tensor divergence = attention_divergence(target, rows.scores) * scale;
     total = total.defined() ? total + divergence : divergence;
     for (size_t i = 0; i < recall_budgets.size(); ++i) {
-      result.recall[i] +=
-          attention_recall(target, scores.detach(), frozen.config.num_kv_heads, recall_budgets[i]) /
-          layers;
+      result.recall[i] += attention_recall(target, rows.scores.detach(), frozen.config.num_kv_heads,
+                                           recall_budgets[i]) /
+                          layers;
     }
   };
   if (backward) {
-    lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
+    run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
     (total * weight).backward();
   } else {
     const c10::NoGradGuard no_grad;
-    lookahead_pass(frozen, adapter, prompt_len, prompt, visit);
+    run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
   }
   result.loss = total.item<double>();
   return result;

@@ -35,8 +35,9 @@ TEST(RulerScore, CountsTheShareOfReferencesOrAnyOfThem) {
 
 TEST(RulerScore, ControlCharactersBecomeNewlinesAndSplitWords) {
   EXPECT_EQ(ruler_score({"ab"}, false, std::string("a\x00b", 3)).value, 0);
-  EXPECT_EQ(ruler_score({"a\nb"}, false, "a\x1f"
-                                         "b")
+  EXPECT_EQ(ruler_score({"a\nb"}, false,
+                        "a\x1f"
+                        "b")
                 .value,
             100);
   EXPECT_EQ(ruler_score({"ÉTÉ"}, false, "l'été").value, 100);
@@ -70,9 +71,8 @@ TEST(RulerBenchmark, SamplesFromNvidiasFilesRunAsTheyAre) {
   KVLAB_SHARED_DATA_OR_SKIP(shared);
   const ByteTokenizer tokenizer;
   const RulerBenchmark ruler;
-  const Json params = {{"folder", (shared / "ruler_official").string()},
-                       {"lengths", {4096}},
-                       {"samples", 3}};
+  const Json params = {
+      {"folder", (shared / "ruler_official").string()}, {"lengths", {4096}}, {"samples", 3}};
   const auto samples = ruler.load_samples(params, tokenizer, PromptFormat{});
   ASSERT_TRUE(samples.ok()) << samples.status();
   EXPECT_EQ(samples->size(), 39u);
@@ -114,7 +114,8 @@ TEST(RulerBenchmark, OneFileNamesItsTaskItselfOrIsToldIt) {
   ASSERT_TRUE(told.ok()) << told.status();
   EXPECT_EQ(told->at(0).max_new_tokens, 50);
 
-  std::ofstream(dir / "cwe.jsonl") << R"({"input": "x", "outputs": [1]})" << "\n";
+  std::ofstream(dir / "cwe.jsonl") << R"({"input": "x", "outputs": [1]})"
+                                   << "\n";
   const auto broken = load({{"file", (dir / "cwe.jsonl").string()}});
   ASSERT_FALSE(broken.ok());
   EXPECT_NE(message_of(broken.status()).find("record 1"), std::string::npos);

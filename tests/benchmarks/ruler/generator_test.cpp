@@ -61,8 +61,8 @@ TEST(RulerGenerator, NoPromptPassesItsNominalLengthAtAnySize) {
       ASSERT_EQ(items->size(), 4u);
       for (const RulerItem& item : *items) {
         EXPECT_LE(item.length, length);
-        EXPECT_EQ(item.length, tokenizer.count(item.input + item.answer_prefix) +
-                                   task.tokens_to_generate);
+        EXPECT_EQ(item.length,
+                  tokenizer.count(item.input + item.answer_prefix) + task.tokens_to_generate);
         EXPECT_FALSE(item.outputs.empty());
         if (task.family != RulerFamily::kQuestions) {
           EXPECT_NE(item.input.find(item.outputs[0]), std::string::npos);
@@ -89,8 +89,7 @@ TEST(RulerGenerator, AModelTemplateCountsIntoTheLengthAndWrapsTheInput) {
     for (size_t i = 0; i < model->size(); ++i) {
       const RulerItem& item = (*model)[i];
       EXPECT_EQ(item.input, format.before_user + item.user_text + format.after_user);
-      EXPECT_LE(tokenizer.count(item.input + item.answer_prefix) +
-                    request.task->tokens_to_generate,
+      EXPECT_LE(tokenizer.count(item.input + item.answer_prefix) + request.task->tokens_to_generate,
                 4096);
       EXPECT_EQ(item.user_text.find("<user>"), std::string::npos);
     }
@@ -177,8 +176,7 @@ TEST_F(SampleCache, ServesEqualPromptsWithoutCountingAgainAndShorterSeriesToo) {
     const auto again = cached_ruler(request_for("vt", 2048, samples), {}, "sources", tokenizer);
     ASSERT_TRUE(again.ok()) << again.status();
     EXPECT_EQ(tokenizer.counts, counts);
-    EXPECT_EQ(ruler_json_lines(*again),
-              ruler_json_lines({made->begin(), made->begin() + samples}));
+    EXPECT_EQ(ruler_json_lines(*again), ruler_json_lines({made->begin(), made->begin() + samples}));
   }
 }
 

@@ -22,10 +22,10 @@ testing::AssertionResult same_bytes(std::string_view ours, std::string_view thei
   const auto [a, b] = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
   const auto at = static_cast<size_t>(a - ours.begin());
   const size_t from = at < 60 ? 0 : at - 60;
-  return testing::AssertionFailure() << "sizes " << ours.size() << " and " << theirs.size()
-                                     << ", first difference at byte " << at << ":\n  ours   ..."
-                                     << ours.substr(from, 120) << "\n  theirs ..."
-                                     << theirs.substr(from, 120);
+  return testing::AssertionFailure()
+         << "sizes " << ours.size() << " and " << theirs.size() << ", first difference at byte "
+         << at << ":\n  ours   ..." << ours.substr(from, 120) << "\n  theirs ..."
+         << theirs.substr(from, 120);
 }
 
 RulerSourcePaths shared_paths(const std::filesystem::path& shared) {

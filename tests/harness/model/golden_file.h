@@ -39,6 +39,18 @@ class GoldenFile final {
 
   bool has(std::string_view name) const { return file_->header().tensors.contains(name); }
 
+  // What stands between `start` and `end` in the names that begin and end so.
+  std::vector<std::string> names_with(std::string_view start, std::string_view end) const {
+    std::vector<std::string> result;
+    for (const auto& [name, entry] : file_->header().tensors) {
+      if (name.size() > start.size() + end.size() && name.starts_with(start) &&
+          name.ends_with(end)) {
+        result.push_back(name.substr(start.size(), name.size() - start.size() - end.size()));
+      }
+    }
+    return result;
+  }
+
   // The names before the first dot ("5" of "5.prompt_ids"), each once.
   std::vector<std::string> cases() const {
     std::map<std::string, int> names;

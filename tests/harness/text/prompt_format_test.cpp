@@ -33,13 +33,16 @@ class PromptFormatTest : public testing::Test {
     ASSERT_TRUE(write_file(dir_ / name, text).ok());
   }
 
-  // Runs the script on dir_; its exit code. What it says goes to out.txt.
-  int render(const std::string& arguments) const {
+  // Runs the script on folders below dir_; its exit code. What it says goes to out.txt.
+  int render(const std::vector<std::string>& folders, const std::string& options = "") const {
     const auto python = cache_dir() / "python" / "bin" / "python";
-    return std::system(fmt::format("'{}' '{}/scripts/render_prompt_format.py' '{}' {} > '{}' 2>&1",
-                                   python.string(), KVLAB_SOURCE_DIR, dir_.string(), arguments,
-                                   (dir_ / "out.txt").string())
-                           .c_str());
+    std::string command = fmt::format("'{}' '{}/scripts/render_prompt_format.py' {}",
+                                      python.string(), KVLAB_SOURCE_DIR, options);
+    for (const std::string& folder : folders) {
+      command += fmt::format(" '{}'", (dir_ / folder).string());
+    }
+    command += fmt::format(" > '{}' 2>&1", (dir_ / "out.txt").string());
+    return std::system(command.c_str());
   }
   std::string said() const { return read_file(dir_ / "out.txt").value_or(""); }
 
@@ -63,20 +66,27 @@ TEST_F(PromptFormatTest, EveryTemplateRendersAsTransformersDoes) {
   ASSERT_TRUE(golden.ok()) << golden.status();
   const auto texts = golden->at("user_texts").get<std::vector<std::string>>();
   ASSERT_GE(golden->at("templates").size(), 10U);
-  write("special_tokens_map.json", R"({"bos_token": "<BOS>", "eos_token": {"content": "<EOS>"}})");
+  std::vector<std::string> folders;
+  for (const auto& [name, expected] : golden->at("templates").items()) {
+    folders.push_back(std::to_string(folders.size()));
+    write(folders.back() + "/special_tokens_map.json",
+          R"({"bos_token": "<BOS>", "eos_token": {"content": "<EOS>"}})");
+    const auto text = read_file(data / name);
+    ASSERT_TRUE(text.ok()) << text.status();
+    write(folders.back() + (name.ends_with(".jinja") ? "/chat_template.jinja" : "/other.json"),
+          *text);
+    if (!name.ends_with(".jinja")) {
+      const auto config = parse_json(*text, name);
+      ASSERT_TRUE(config.ok()) << config.status();
+      write(folders.back() + "/tokenizer_config.json",
+            Json{{"chat_template", config->at("chat_template")}}.dump());
+    }
+  }
+  ASSERT_EQ(render(folders), 0) << said();
+  size_t index = 0;
   for (const auto& [name, expected] : golden->at("templates").items()) {
     SCOPED_TRACE(name);
-    std::string arguments;
-    std::filesystem::remove(dir_ / "tokenizer_config.json");
-    if (name.ends_with(".jinja")) {
-      arguments = fmt::format("--template '{}'", (data / name).string());
-    } else {
-      const auto config = read_json_file(data / name);
-      ASSERT_TRUE(config.ok()) << config.status();
-      write("tokenizer_config.json", Json{{"chat_template", config->at("chat_template")}}.dump());
-    }
-    ASSERT_EQ(render(arguments), 0) << said();
-    const auto format = PromptFormat::load(dir_);
+    const auto format = PromptFormat::load(dir_ / folders[index++]);
     ASSERT_TRUE(format.ok()) << format.status();
     for (size_t i = 0; i < texts.size(); ++i) {
       const std::string prompt = format->render(texts[i], "");
@@ -94,23 +104,32 @@ TEST_F(PromptFormatTest, TemplatesThatCannotBeSplitAreRefusedWithTheReason) {
       {"nothing", "does not appear"},
       {"{{ messages[0].content | upper }}", "does not appear"},
       {"{{ messages[0].content.lstrip() }}", "in another way than trimming both ends"},
-      {"{{ messages[0].content.replace('  ', ' ') }}", "white space"},
-      {"{% for m in messages %}{{ m.content }}", "chat_template.jinja, line"},
+      {"{{ messages[0].content.replace('  ', ' ') }}", "changes the user's text itself"},
+      {"{% for m in messages %}{{ m.content }}", ", line 1"},
       {"{{ raise_exception('only tools') }}", "only tools"},
       {"{{ bos_token }}{{ messages[0].content }}", "uses bos_token"},
   };
+  std::vector<std::string> folders;
   for (const auto& [text, reason] : cases) {
-    write("chat_template.jinja", text);
-    EXPECT_NE(render(""), 0) << text;
-    EXPECT_THAT(said(), HasSubstr(reason));
-    EXPECT_FALSE(std::filesystem::exists(dir_ / "prompt_format.json")) << text;
+    folders.push_back(std::to_string(folders.size()));
+    write(folders.back() + "/chat_template.jinja", text);
+  }
+  EXPECT_NE(render(folders), 0);
+  const std::string all = said();
+  for (size_t i = 0; i < cases.size(); ++i) {
+    // The script's message about this folder.
+    const size_t begin = all.find((dir_ / folders[i] / "chat_template.jinja").string());
+    ASSERT_NE(begin, std::string::npos) << all;
+    const size_t line = all.rfind('\n', begin) + 1;  // npos + 1 is the start
+    EXPECT_THAT(all.substr(line, all.find('\n', begin) - line), HasSubstr(cases[i].second));
+    EXPECT_FALSE(std::filesystem::exists(dir_ / folders[i] / "prompt_format.json"));
   }
 }
 
 TEST_F(PromptFormatTest, ALaterTemplateMakesTheOldFormatAnError) {
   KVLAB_PYTHON_OR_SKIP();
   write("chat_template.jinja", "<u>{{ messages[0].content }}</u>\r\n");
-  ASSERT_EQ(render(""), 0) << said();
+  ASSERT_EQ(render({"."}), 0) << said();
   EXPECT_TRUE(PromptFormat::load(dir_).ok()) << PromptFormat::load(dir_).status();
   write("chat_template.jinja", "<v>{{ messages[0].content }}</v>");
   const auto format = PromptFormat::load(dir_);

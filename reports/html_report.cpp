@@ -1,0 +1,111 @@
+#include "reports/html_report.h"
+
+#include <openssl/evp.h>
+
+#include "harness/base/files.h"
+#include "harness/base/status.h"
+#include "reports/chart_renderer.h"
+#include "reports/escape.h"
+#include "reports/html_assets.h"
+#include "reports/writers.h"
+
+namespace kvlab {
+namespace {
+
+std::string base64(std::string_view bytes) {
+  std::string text(4 * ((bytes.size() + 2) / 3) + 1, '\0');
+  const int size = EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),
+                                   reinterpret_cast<const unsigned char*>(bytes.data()),
+                                   static_cast<int>(bytes.size()));
+  text.resize(static_cast<size_t>(size));
+  return text;
+}
+
+// An image cannot run scripts or load anything, whatever names stand in the drawing.
+std::string figure(const Chart& chart, const std::filesystem::path& svg, bool& drawn) {
+  const auto image = read_file(svg);
+  drawn = image.ok();
+  std::string out = "<figure>\n";
+  if (drawn) {
+    out += fmt::format("<img class=\"chart\" alt=\"{}\" src=\"data:image/svg+xml;base64,{}\">\n",
+                       escape_html(chart.kind + ": " + chart.title), base64(*image));
+  } else {
+    out += "<p class=\"warning\">not drawn</p>\n";
+  }
+  out += fmt::format("<figcaption>{}</figcaption>\n", escape_html(chart.title));
+  out += fmt::format(
+      "<details><summary>Vega-Lite specification ({}.vl.json)</summary><pre>{}</pre></details>\n",
+      escape_html(chart.name), [&] {
+        // Escaped line by line: newlines are markup here, not foreign text.
+        std::string block;
+        const std::string json = dump_json(chart.spec, 1);
+        for (size_t begin = 0; begin <= json.size();) {
+          const size_t end = std::min(json.find('\n', begin), json.size());
+          block += escape_html(std::string_view(json).substr(begin, end - begin)) + "\n";
+          begin = end + 1;
+        }
+        return block;
+      }());
+  return out + "</figure>\n";
+}
+
+}  // namespace
+
+absl::StatusOr<HtmlReportSummary> write_html_report(const std::filesystem::path& path,
+                                                    const std::string& title,
+                                                    const std::vector<Table>& tables,
+                                                    const std::vector<Chart>& charts,
+                                                    const HtmlReportOptions& options) {
+  HtmlReportSummary summary{.tables = tables.size(),
+                            .charts = charts.size(),
+                            .drawn = 0,
+                            .chart_folder = path.parent_path() / (path.stem().string() + "_charts"),
+                            .missing = ""};
+  if (!charts.empty()) {
+    // Drawings of an earlier report must not pass for this one's.
+    std::error_code ignored;
+    for (const Chart& chart : charts) {
+      std::filesystem::remove(summary.chart_folder / (chart.name + ".svg"), ignored);
+      std::filesystem::remove(summary.chart_folder / (chart.name + ".pdf"), ignored);
+    }
+    const absl::Status drawn =
+        render_charts(charts, summary.chart_folder,
+                      options.python.empty() ? default_chart_python() : options.python);
+    if (!drawn.ok()) {
+      summary.missing = message_of(drawn);
+    }
+  }
+  std::string out = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n";
+  // The page may use what is inside it and nothing else.
+  out +=
+      "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; "
+      "style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\n";
+  out += "<link rel=\"icon\" href=\"data:,\">\n";
+  out += fmt::format("<title>{}</title>\n<style>\n{}</style>\n</head>\n<body>\n<h1>{}</h1>\n",
+                     escape_html(title), kReportStyle, escape_html(title));
+  if (!summary.missing.empty()) {
+    out += fmt::format(
+        "<p class=\"warning\">Charts are left out: {}. Their specifications are below and in the "
+        "folder {}.</p>\n",
+        escape_html(summary.missing), escape_html(summary.chart_folder.filename().string()));
+  }
+  out += "<h2>Tables</h2>\n<p>A click on a column's head sorts by it.</p>\n";
+  for (const Table& table : tables) {
+    out += write_html(table);
+  }
+  std::string kind;
+  for (const Chart& chart : charts) {
+    if (chart.kind != kind) {
+      kind = chart.kind;
+      out += "<h2>" + escape_html(kind) + "</h2>\n";
+    }
+    bool drawn = false;
+    out += figure(chart, summary.chart_folder / (chart.name + ".svg"), drawn);
+    summary.drawn += drawn ? 1 : 0;
+  }
+  out += fmt::format("<script>\n{}</script>\n</body>\n</html>\n", kReportScript);
+  KVLAB_RETURN_IF_ERROR(write_file(path, out));
+  return summary;
+}
+
+}  // namespace kvlab
