@@ -187,7 +187,10 @@ def main():
     pipes = {"sdpa": Pipeline(args, "sdpa")}
     if "observed_attention" in args.presses:
         pipes["eager"] = Pipeline(args, "eager")
-    rows = done_cells(args.out)
+    for pipe in pipes.values():  # warm-up
+        pipe.run({"input": "warm " * 64, "answer_prefix": ""}, None, 2)
+    earlier = done_cells(args.out)
+    rows, resumed = {}, 0  # of the cells asked for
     with args.out.open("a", encoding="utf-8") as out:
         for path in args.files:
             task = path.stem
@@ -195,7 +198,9 @@ def main():
             for sample in read_samples(path, args.samples):
                 for name, label, ratio, length in cells_of(args, pipes["sdpa"], sample):
                     key = (task, sample["index"], name, label)
-                    if key in rows:
+                    if key in earlier:
+                        rows[key] = earlier[key]
+                        resumed += 1
                         continue
                     pipe = pipes["eager" if name == "observed_attention" else "sdpa"]
                     row = {"task": task, "index": sample["index"], "press": name, "cell": label,
@@ -212,10 +217,10 @@ def main():
                           file=sys.stderr)
     if args.kvlab:
         kvlab.append(time_kvlab(args.kvlab))
-    print_summary(rows, kvlab)
+    print_summary(rows, kvlab, resumed)
 
 
-def print_summary(rows, kvlab):
+def print_summary(rows, kvlab, resumed):
     print(f"{'press':20} {'cells':>6} {'seconds':>9} {'prefill':>9} {'new tokens':>11}")
     for name in dict.fromkeys(row["press"] for row in rows.values()):
         own = [row for row in rows.values() if row["press"] == name]
@@ -223,7 +228,10 @@ def print_summary(rows, kvlab):
               f"{sum(r['prefill_seconds'] for r in own):9.1f} {sum(r['new_tokens'] for r in own):11}")
     total = sum(row["seconds"] for row in rows.values())
     print(f"{'all':20} {len(rows):6} {total:9.1f}")
-    if kvlab:
+    if kvlab and resumed:
+        print(f"kvlab's command: {kvlab[0]:.1f} s before, {kvlab[1]:.1f} s after; no ratio, since "
+              f"{resumed} cells are from an earlier run: name a new --out to time all side by side")
+    elif kvlab:
         print(f"kvlab's command: {kvlab[0]:.1f} s before, {kvlab[1]:.1f} s after; kvpress takes "
               f"{total / max(kvlab):.1f} to {total / min(kvlab):.1f} times as long")
 
