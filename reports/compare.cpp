@@ -3,31 +3,33 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <string_view>
 
 #include "harness/base/status.h"
 #include "reports/escape.h"
 #include "reports/paired.h"
+#include "reports/sample_pairs.h"
 #include "reports/statistics.h"
 
 namespace kvlab {
 namespace {
 
-using Cell = ScoreData::Cell;
-
 // Work is bounded for huge databases: fewer resamples, and the table says how many.
 constexpr int64_t kMaxDraws = 400'000'000;
 constexpr int64_t kMinResamples = 1000;
 
-struct Pair {
-  const Cell* baseline;
-  const Cell* candidate;
-  double difference() const { return candidate->score - baseline->score; }
-};
+// The resampling's seed for one line of a table: a task's numbers do not depend on which other
+// tasks are there (FNV-1a, the same everywhere).
+uint64_t line_seed(uint64_t seed, std::string_view name) {
+  uint64_t hash = 14695981039346656037U ^ seed;
+  for (const char c : name) {
+    hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  return hash;
+}
 
-struct Group {
-  std::map<int32_t, std::vector<Pair>> tasks;  // by task code
-  int64_t unmatched = 0;                       // cells with no partner as ok
-};
+constexpr size_t kColumns = 8;
+constexpr const char* kMissing = "–";
 
 absl::StatusOr<int32_t> find_method(const ScoreData& data, const FieldIndex& index,
                                     const std::string& name) {
@@ -57,60 +59,6 @@ absl::StatusOr<int32_t> find_method(const ScoreData& data, const FieldIndex& ind
   return invalid_argument("method \"{}\" stands for several: {}", plain_line(name), choices);
 }
 
-// Cells of one prompt, in both methods, paired by question handling and budget.
-void pair_cells(const std::vector<const Cell*>& baseline, const std::vector<const Cell*>& candidate,
-                const ScoreData& data, const FieldIndex& index,
-                std::map<FieldCodes, Group>& groups) {
-  const auto is_full = [&](const Cell* cell) {
-    return data.budgets[static_cast<size_t>(cell->budget)] == "full";
-  };
-  for (const Cell* b : baseline) {
-    for (const Cell* c : candidate) {
-      if (b->question_aware != c->question_aware ||
-          (b->budget != c->budget && !is_full(b) && !is_full(c))) {
-        continue;
-      }
-      FieldCodes key = index.codes(is_full(b) ? *c : *b);
-      const int32_t task = code(key, Field::kTask);
-      code(key, Field::kTask) = -1;
-      code(key, Field::kMethod) = -1;
-      Group& group = groups[key];
-      if (b->status == CellStatus::kOk && c->status == CellStatus::kOk) {
-        group.tasks[task].push_back({b, c});
-      } else {
-        ++group.unmatched;
-      }
-    }
-  }
-}
-
-// A data set in the key splits tasks apart (RULER has one for each); it matters only where one task
-// and length has two.
-std::map<FieldCodes, Group> join_datasets(std::map<FieldCodes, Group> groups) {
-  std::map<FieldCodes, std::map<int32_t, int>> datasets;  // key without data set: task, count
-  const auto without = [](FieldCodes key) {
-    code(key, Field::kDataset) = -1;
-    return key;
-  };
-  for (const auto& [key, group] : groups) {
-    for (const auto& [task, pairs] : group.tasks) {
-      ++datasets[without(key)][task];
-    }
-  }
-  std::map<FieldCodes, Group> joined;
-  for (auto& [key, group] : groups) {
-    const auto& counts = datasets[without(key)];
-    const bool split = std::any_of(counts.begin(), counts.end(),
-                                   [](const auto& count) { return count.second > 1; });
-    Group& target = joined[split ? key : without(key)];
-    for (auto& [task, pairs] : group.tasks) {
-      target.tasks[task] = std::move(pairs);
-    }
-    target.unmatched += group.unmatched;
-  }
-  return joined;
-}
-
 std::string p_text(double p) { return p < 0.0001 ? "<0.0001" : fmt::format("{:.4f}", p); }
 
 TableCell number_cell(std::string text, double value) {
@@ -130,7 +78,7 @@ class Comparer final {
         baseline_(index.label(Field::kMethod, baseline)),
         candidate_(index.label(Field::kMethod, candidate)) {}
 
-  Comparison compare(const FieldCodes& key, const Group& group);
+  Comparison compare(const FieldCodes& key, const SamplePairs& group);
 
  private:
   // What one line of the table says.
@@ -142,8 +90,12 @@ class Comparer final {
     double p = 1;
   };
   TableRow row(const Line& line, std::optional<double> holm_p) const;
+  TableRow missing_row(const std::string& name) const;
+  Line task_line(int32_t task, const std::vector<SamplePair>& pairs,
+                 std::vector<double>& deltas) const;
+  void add_notes(const SamplePairs& group, Table& table) const;
   void describe(const FieldCodes& key, Table& table) const;
-  void add_samples(const FieldCodes& key, const Group& group, Comparison& comparison) const;
+  void add_samples(const FieldCodes& key, const SamplePairs& group, Comparison& comparison) const;
 
   const ScoreData& data_;
   const FieldIndex& index_;
@@ -174,11 +126,11 @@ TableRow Comparer::row(const Line& line, std::optional<double> holm_p) const {
   record.text = fmt::format("{}/{}/{}", line.wins, line.ties, line.losses);
   out.cells.push_back(std::move(record));
   out.cells.push_back(number_cell(p_text(line.p), line.p));
-  out.cells.push_back(holm_p ? number_cell(p_text(*holm_p), *holm_p) : TableCell{.text = "–"});
+  out.cells.push_back(holm_p ? number_cell(p_text(*holm_p), *holm_p) : TableCell{.text = kMissing});
   const auto detectable =
       minimal_detectable_difference(difference.standard_error, difference.degrees);
   out.cells.push_back(detectable ? number_cell(fmt::format("{:.1f}", *detectable), *detectable)
-                                 : TableCell{.text = "–"});
+                                 : TableCell{.text = kMissing});
   return out;
 }
 
@@ -215,7 +167,35 @@ void Comparer::describe(const FieldCodes& key, Table& table) const {
                    {"detectable", "", "minimal detectable difference"}};
 }
 
-Comparison Comparer::compare(const FieldCodes& key, const Group& group) {
+TableRow Comparer::missing_row(const std::string& name) const {
+  TableRow row;
+  row.headers = {name};
+  row.cells.assign(kColumns, TableCell{.text = kMissing});
+  return row;
+}
+
+Comparer::Line Comparer::task_line(int32_t task, const std::vector<SamplePair>& pairs,
+                                   std::vector<double>& deltas) const {
+  ResamplingRandom random(line_seed(options_.seed, index_.label(Field::kTask, task)));
+  Line line{.name = index_.label(Field::kTask, task),
+            .baseline = {{}},
+            .candidate = {{}},
+            .difference = {{}},
+            .resampled = {}};
+  for (const SamplePair& pair : pairs) {
+    const double delta = pair.difference();
+    line.baseline[0].add(pair.baseline->score);
+    line.candidate[0].add(pair.candidate->score);
+    line.difference[0].add(delta);
+    deltas.push_back(delta);
+    ++(delta > 0 ? line.wins : delta < 0 ? line.losses : line.ties);
+  }
+  line.resampled = bootstrap_means(deltas, resamples_, random);
+  line.p = permutation_p(std::span(&deltas, 1), resamples_, random);
+  return line;
+}
+
+Comparison Comparer::compare(const FieldCodes& key, const SamplePairs& group) {
   Comparison comparison;
   describe(key, comparison.table);
   int64_t pairs = 0;
@@ -226,31 +206,17 @@ Comparison Comparer::compare(const FieldCodes& key, const Group& group) {
                         std::min(options_.resamples, kMaxDraws / std::max<int64_t>(1, pairs)));
   resamples_ = std::min(resamples_, options_.resamples);
 
-  Line all{.name = "all", .baseline = {}, .candidate = {}, .difference = {}, .resampled = {}};
+  Line all{.name = "", .baseline = {}, .candidate = {}, .difference = {}, .resampled = {}};
   all.resampled.assign(static_cast<size_t>(resamples_), 0);
   std::vector<std::vector<double>> differences;
   std::vector<Line> lines;
   std::vector<double> p_values;
-  // Tasks that one draw of random numbers never depends on each other: each has its own seed.
   for (const auto& [task, members] : group.tasks) {
-    const auto task_number = static_cast<uint64_t>(lines.size());
-    ResamplingRandom random(options_.seed * 1'000'003 + task_number);
-    Line line{.name = index_.label(Field::kTask, task),
-              .baseline = {{}},
-              .candidate = {{}},
-              .difference = {{}},
-              .resampled = {}};
-    std::vector<double> deltas;
-    for (const Pair& pair : members) {
-      const double delta = pair.difference();
-      line.baseline[0].add(pair.baseline->score);
-      line.candidate[0].add(pair.candidate->score);
-      line.difference[0].add(delta);
-      deltas.push_back(delta);
-      ++(delta > 0 ? line.wins : delta < 0 ? line.losses : line.ties);
+    if (members.empty()) {
+      continue;
     }
-    line.resampled = bootstrap_means(deltas, resamples_, random);
-    line.p = permutation_p(std::span(&deltas, 1), resamples_, random);
+    std::vector<double> deltas;
+    Line line = task_line(task, members, deltas);
     for (size_t r = 0; r < line.resampled.size(); ++r) {
       all.resampled[r] += line.resampled[r] / static_cast<double>(group.tasks.size());
     }
@@ -265,17 +231,33 @@ Comparison Comparer::compare(const FieldCodes& key, const Group& group) {
     lines.push_back(std::move(line));
   }
   const std::vector<double> adjusted = holm(p_values);
-  for (size_t i = 0; i < lines.size(); ++i) {
-    comparison.table.rows.push_back(row(lines[i], adjusted[i]));
+  size_t next = 0;
+  for (const auto& [task, members] : group.tasks) {
+    if (members.empty()) {
+      comparison.table.rows.push_back(missing_row(index_.label(Field::kTask, task)));
+    } else {
+      comparison.table.rows.push_back(row(lines[next], adjusted[next]));
+      ++next;
+    }
   }
-  if (lines.size() > 1) {
-    ResamplingRandom random(options_.seed * 1'000'003 + lines.size());
-    all.p = permutation_p(differences, resamples_, random);
-    all.name = fmt::format("mean of {} tasks", lines.size());
-    comparison.table.rows.push_back(row(all, std::nullopt));
+  if (group.tasks.size() > 1) {
+    all.name = fmt::format("mean of {} tasks", group.tasks.size());
+    if (lines.size() == group.tasks.size()) {
+      ResamplingRandom random(line_seed(options_.seed, ""));
+      all.p = permutation_p(differences, resamples_, random);
+      comparison.table.rows.push_back(row(all, std::nullopt));
+    } else {
+      comparison.table.rows.push_back(missing_row(all.name));
+    }
     comparison.table.rows.back().group = 1;
   }
-  auto& notes = comparison.table.notes;
+  add_notes(group, comparison.table);
+  add_samples(key, group, comparison);
+  return comparison;
+}
+
+void Comparer::add_notes(const SamplePairs& group, Table& table) const {
+  auto& notes = table.notes;
   notes.push_back(fmt::format(
       "Interval: percentile bootstrap over samples within tasks, {} resamples, seed {}.",
       resamples_, options_.seed));
@@ -290,15 +272,19 @@ Comparison Comparer::compare(const FieldCodes& key, const Group& group) {
     notes.push_back(fmt::format("Left out: {} sample{} that one of the two has not as ok.",
                                 group.unmatched, group.unmatched == 1 ? "" : "s"));
   }
-  add_samples(key, group, comparison);
-  return comparison;
+  if (std::any_of(group.tasks.begin(), group.tasks.end(),
+                  [](const auto& task) { return task.second.empty(); })) {
+    notes.push_back(fmt::format(
+        "{}: no sample that both have; a mean without these tasks would not be comparable.",
+        kMissing));
+  }
 }
 
-void Comparer::add_samples(const FieldCodes& key, const Group& group,
+void Comparer::add_samples(const FieldCodes& key, const SamplePairs& group,
                            Comparison& comparison) const {
-  std::vector<Pair> differing;
+  std::vector<SamplePair> differing;
   for (const auto& [task, members] : group.tasks) {
-    for (const Pair& pair : members) {
+    for (const SamplePair& pair : members) {
       if (pair.difference() != 0) {
         differing.push_back(pair);
       }
@@ -307,12 +293,12 @@ void Comparer::add_samples(const FieldCodes& key, const Group& group,
   const auto shown = static_cast<std::ptrdiff_t>(
       std::min<int64_t>(options_.examples, static_cast<int64_t>(differing.size())));
   std::partial_sort(differing.begin(), differing.begin() + shown, differing.end(),
-                    [](const Pair& a, const Pair& b) {
+                    [](const SamplePair& a, const SamplePair& b) {
                       return std::tuple(-std::abs(a.difference()), a.baseline->row_id) <
                              std::tuple(-std::abs(b.difference()), b.baseline->row_id);
                     });
   for (std::ptrdiff_t i = 0; i < shown; ++i) {
-    const Pair& pair = differing[static_cast<size_t>(i)];
+    const SamplePair& pair = differing[static_cast<size_t>(i)];
     const auto& prompt = data_.prompts[static_cast<size_t>(pair.baseline->prompt)];
     const StoredSample& sample = data_.samples[static_cast<size_t>(prompt.sample)];
     comparison.samples.push_back({.baseline_row = pair.baseline->row_id,
@@ -349,22 +335,8 @@ absl::StatusOr<std::vector<Comparison>> compare_methods(const ScoreData& data,
   }
   const FieldIndex index(data);
   KVLAB_ASSIGN_OR_RETURN(const Methods methods, find_methods(data, index, options));
-  std::map<FieldCodes, Group> groups;
-  for (size_t begin = 0; begin < data.cells.size();) {
-    size_t end = begin;
-    std::vector<const Cell*> baseline, candidate;
-    for (; end < data.cells.size() && data.cells[end].prompt == data.cells[begin].prompt; ++end) {
-      if (data.cells[end].method == methods.baseline) {
-        baseline.push_back(&data.cells[end]);
-      } else if (data.cells[end].method == methods.candidate) {
-        candidate.push_back(&data.cells[end]);
-      }
-    }
-    pair_cells(baseline, candidate, data, index, groups);
-    begin = end;
-  }
-  groups = join_datasets(std::move(groups));
-  std::erase_if(groups, [](const auto& group) { return group.second.tasks.empty(); });
+  const std::map<FieldCodes, SamplePairs> groups =
+      pair_samples(data, index, methods.baseline, methods.candidate);
   if (groups.empty()) {
     return not_found("{} and {} have no sample and budget in common", options.baseline,
                      options.candidate);

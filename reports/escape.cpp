@@ -119,6 +119,13 @@ std::string escape_latex(std::string_view text) {
       case '-':
         out += "-{}";  // no ligatures into dashes
         break;
+      case '[':
+      case '*':
+        // After the end of a row these would be arguments of it.
+        out += '{';
+        out += static_cast<char>(c);
+        out += '}';
+        break;
       case 0xb1:
         out += "$\\pm$";
         break;
@@ -136,7 +143,7 @@ std::string escape_latex(std::string_view text) {
           out += static_cast<char>(c);
         } else {
           // pdflatex stops at most letters beyond its fonts; the code point says what was there.
-          out += fmt::format("[U+{:04X}]", static_cast<uint32_t>(c));
+          out += fmt::format("{{[}}U+{:04X}]", static_cast<uint32_t>(c));
         }
     }
   }
@@ -170,13 +177,11 @@ std::string escape_html(std::string_view text) {
 }
 
 std::string csv_text(std::string_view text) {
-  std::string valid = to_valid_utf8(text);
-  std::erase(valid, '\0');
-  if (!valid.empty() &&
-      std::string_view("=+-@\t\r").find(valid.front()) != std::string_view::npos) {
+  std::string valid = plain_line(text);
+  if (!valid.empty() && std::string_view("=+-@").find(valid.front()) != std::string_view::npos) {
     valid.insert(valid.begin(), '\'');
   }
-  if (valid.find_first_of(",\"\r\n;\t ") == std::string::npos) {
+  if (valid.find_first_of(",\"; ") == std::string::npos) {
     return valid;
   }
   std::string out = "\"";

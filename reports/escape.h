@@ -21,7 +21,7 @@ std::string escape_markdown(std::string_view text);  // for a cell of a pipe tab
 std::string escape_latex(std::string_view text);
 std::string escape_html(std::string_view text);  // for text and quoted attributes
 
-// A field of RFC 4180. Text that a spreadsheet would run as a formula (= + - @, tab, CR at the
+// A field of RFC 4180, on one line. Text that a spreadsheet would run as a formula (= + - @ at the
 // start) is led by an apostrophe.
 std::string csv_text(std::string_view text);
 

@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/charts.h"
@@ -16,6 +17,7 @@ namespace kvlab {
 struct HtmlReportOptions {
   std::string sample;            // whose kept positions are drawn; "": the one with most stored
   std::filesystem::path python;  // with vl_convert; "": the set-up's
+  std::vector<std::pair<std::string, std::string>> facts;  // printed on top, see run_facts()
 };
 
 struct HtmlReportSummary {

@@ -1,4 +1,5 @@
-// Sorts a table by the column whose header is clicked; numbers by their exact value.
+// Sorts a table by the column whose header is clicked: names from A to Z, numbers by their exact
+// value from the highest; again to turn it round.
 "use strict";
 for (const table of document.querySelectorAll("table.sortable")) {
   const headers = [...table.tHead.rows[0].cells];
@@ -18,10 +19,13 @@ for (const table of document.querySelectorAll("table.sortable")) {
   headers.forEach((header, column) => {
     header.tabIndex = 0;
     const sort = () => {
-      const down = header.getAttribute("aria-sort") === "ascending";
+      table.classList.add("sorted");
+      const rows = [...body.rows].map((row) => ({ row, key: key(row, column) }));
+      const numbers = header.classList.contains("number");
+      const before = header.getAttribute("aria-sort") ?? (numbers ? "ascending" : "descending");
+      const down = before === "ascending";
       headers.forEach((other) => other.removeAttribute("aria-sort"));
       header.setAttribute("aria-sort", down ? "descending" : "ascending");
-      const rows = [...body.rows].map((row) => ({ row, key: key(row, column) }));
       rows.sort((a, b) => (down ? -1 : 1) * compare(a.key, b.key));
       body.append(...rows.map((item) => item.row));
     };

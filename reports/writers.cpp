@@ -240,8 +240,9 @@ std::string write_html(const Table& table) {
     out += "</th>";
   }
   out += "</tr></thead>\n<tbody>\n";
-  for (const TableRow& row : table.rows) {
-    out += "<tr>";
+  for (size_t i = 0; i < table.rows.size(); ++i) {
+    const TableRow& row = table.rows[i];
+    out += i > 0 && row.group != table.rows[i - 1].group ? "<tr class=\"group\">" : "<tr>";
     for (const std::string& name : row.headers) {
       out += "<th scope=\"row\">" + escape_html(name) + "</th>";
     }

@@ -31,14 +31,49 @@ absl::StatusOr<std::string> reply_of(const Database& db, int64_t row) {
   return found ? select.text(0) : std::string();
 }
 
-absl::StatusOr<std::string> sample_text(const Database& db, const DifferingSample& sample) {
+constexpr int kReplyWidth = 300;
+
+// A sample with both replies, one line each; for Markdown as a list.
+absl::StatusOr<std::string> sample_text(const Database& db, const DifferingSample& sample,
+                                        bool markdown) {
   KVLAB_ASSIGN_OR_RETURN(const std::string baseline, reply_of(db, sample.baseline_row));
   KVLAB_ASSIGN_OR_RETURN(const std::string candidate, reply_of(db, sample.candidate_row));
-  constexpr int kWidth = 300;
+  const auto reply = [&](const std::string& text) {
+    const std::string line = truncate_to_width(plain_line(text), kReplyWidth);
+    return markdown ? escape_markdown(line) : line;
+  };
+  if (markdown) {
+    return fmt::format("- {}\n  - baseline {:.1f}: {}\n  - candidate {:.1f}: {}\n",
+                       escape_markdown(sample.sample), sample.baseline_score, reply(baseline),
+                       sample.candidate_score, reply(candidate));
+  }
   return fmt::format("{}\n  baseline  {:5.1f}: {}\n  candidate {:5.1f}: {}\n",
-                     plain_line(sample.sample), sample.baseline_score,
-                     truncate_to_width(plain_line(baseline), kWidth), sample.candidate_score,
-                     truncate_to_width(plain_line(candidate), kWidth));
+                     plain_line(sample.sample), sample.baseline_score, reply(baseline),
+                     sample.candidate_score, reply(candidate));
+}
+
+// Text and Markdown: the tables, under each the samples that differ most, and the settings.
+absl::StatusOr<std::string> full_text(const Database& db, const ScoreData& scores,
+                                      const std::vector<Comparison>& comparisons,
+                                      const CompareOptions& options, bool markdown) {
+  std::string out;
+  for (const Comparison& comparison : comparisons) {
+    out += (out.empty() ? "" : "\n") +
+           (markdown ? write_markdown(comparison.table) : write_text(comparison.table));
+    if (!comparison.samples.empty()) {
+      out += markdown ? "\n#### Where they differ most\n\n" : "\nWhere they differ most:\n";
+    }
+    for (const DifferingSample& sample : comparison.samples) {
+      KVLAB_ASSIGN_OR_RETURN(const std::string text, sample_text(db, sample, markdown));
+      out += text;
+    }
+  }
+  out += markdown ? "\n#### Settings that differ\n\n" : "\nSettings that differ";
+  out += markdown ? "" : " (baseline -> candidate):\n";
+  for (const std::string& line : differing_settings(scores, options)) {
+    out += markdown ? "- " + escape_markdown(line) + "\n" : "  " + plain_line(line) + "\n";
+  }
+  return out;
 }
 
 absl::Status run_compare(CompareFlags flags) {
@@ -50,25 +85,15 @@ absl::Status run_compare(CompareFlags flags) {
   KVLAB_ASSIGN_OR_RETURN(const std::vector<Comparison> comparisons,
                          compare_methods(data.scores, flags.options));
   std::string out;
-  std::vector<Table> tables;
-  for (const Comparison& comparison : comparisons) {
-    tables.push_back(comparison.table);
-  }
-  if (format != TableFormat::kText) {
-    out = write_tables(tables, format);
+  if (format == TableFormat::kText || format == TableFormat::kMarkdown) {
+    KVLAB_ASSIGN_OR_RETURN(out, full_text(data.store->database(), data.scores, comparisons,
+                                          flags.options, format == TableFormat::kMarkdown));
   } else {
+    std::vector<Table> tables;
     for (const Comparison& comparison : comparisons) {
-      out += (out.empty() ? "" : "\n") + write_text(comparison.table);
-      out += comparison.samples.empty() ? "" : "\nWhere they differ most:\n";
-      for (const DifferingSample& sample : comparison.samples) {
-        KVLAB_ASSIGN_OR_RETURN(const std::string text, sample_text(data.store->database(), sample));
-        out += text;
-      }
+      tables.push_back(comparison.table);
     }
-    out += "\nSettings that differ (baseline -> candidate):\n";
-    for (const std::string& line : differing_settings(data.scores, flags.options)) {
-      out += "  " + plain_line(line) + "\n";
-    }
+    out = write_tables(tables, format);
   }
   std::fwrite(out.data(), 1, out.size(), stdout);
   return absl::OkStatus();

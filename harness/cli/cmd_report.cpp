@@ -12,6 +12,7 @@
 #include "harness/cli/report_data.h"
 #include "reports/html_report.h"
 #include "reports/layouts.h"
+#include "reports/run_facts.h"
 #include "reports/writers.h"
 
 namespace kvlab {
@@ -41,8 +42,10 @@ absl::Status write_page(const ReportFlags& flags, const ReportData& data,
   KVLAB_ASSIGN_OR_RETURN(const ChartSet charts, all_charts(db, data.scores, flags.sample));
   const std::string title =
       "kvlab results: " + std::filesystem::path(flags.database).filename().string();
+  HtmlReportOptions page;
+  KVLAB_ASSIGN_OR_RETURN(page.facts, run_facts(db));
   KVLAB_ASSIGN_OR_RETURN(const HtmlReportSummary summary,
-                         write_html_report(flags.html, title, tables, charts.charts));
+                         write_html_report(flags.html, title, tables, charts.charts, page));
   fmt::print("{}: {} tables, {} of {} charts drawn{}\n", flags.html, summary.tables, summary.drawn,
              summary.charts,
              summary.charts > 0

@@ -13,6 +13,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/process_info.h"
 #include "harness/model/threads.h"
+#include "harness/sweep/estimate.h"
 #include "harness/sweep/plan.h"
 #include "harness/sweep/runner.h"
 #include "harness/sweep/sweep_config.h"
@@ -161,18 +162,30 @@ absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
                           seen);
 }
 
-void print_dry_run(const SweepPlan& plan, const PlanSummary& summary) {
+void print_dry_run(const SweepPlan& plan, const PlanSummary& summary,
+                   const absl::flat_hash_set<std::string>& stored) {
   fmt::print("prefills          {}\n", summary.samples);
   fmt::print("prompt tokens     {} (longest {})\n", summary.prefill_tokens,
              summary.max_prompt_tokens);
+  fmt::print("arms              {}\n", plan.arms.size());
   fmt::print("cells             {} to run, {} stored, {} skipped\n", summary.cells,
              summary.stored_cells, summary.skipped_cells);
   fmt::print("new tokens        {} at most\n", summary.max_new_tokens);
-  fmt::print("cache memory      {} at most, beside the weights\n",
+  const auto seconds = estimate_seconds(plan, stored);
+  fmt::print("time              {}\n",
+             seconds.ok() ? fmt::format("about {} on this machine, by a short trial; less where "
+                                        "replies stop early, more with drafts",
+                                        readable_duration(*seconds))
+                          : "unknown: " + message_of(seconds.status()));
+  const auto weights = weight_bytes(plan);
+  fmt::print("memory            {} of weights, caches of {} at most, and what a prefill takes\n",
+             weights.ok() ? readable_bytes(*weights) : "unknown size",
              readable_bytes(summary.peak_cache_bytes));
+  // A row is about 2 KB; a kept position about one byte.
   fmt::print("database          about {}\n",
              readable_bytes(summary.cells * 2000 +
-                            (plan.config.store_prompts ? summary.prefill_tokens * 5 : 0)));
+                            (plan.config.store_prompts ? summary.prefill_tokens * 5 : 0) +
+                            (plan.config.store_selections ? summary.selected_entries : 0)));
   for (const ModelPlan& model : plan.models) {
     for (const Setting& protocol : model.protocols) {
       fmt::print("protocol          {}: {}\n", protocol.name, dump_json(protocol.json));
@@ -203,6 +216,9 @@ absl::Status run_sweep(const RunFlags& flags) {
   if (flags.show_prompt >= 0) {
     return print_prompt(plan, flags.show_prompt);
   }
+  if (config.threads > 0) {
+    set_compute_threads(config.threads);
+  }
   const RunOptions run_options{.retry_failed = !flags.retry.empty(), .max_time_s = max_time_s};
   if (flags.dry_run) {
     absl::flat_hash_set<std::string> stored;
@@ -211,14 +227,11 @@ absl::Status run_sweep(const RunFlags& flags) {
                              ResultStore::open(flags.db, ResultStore::Mode::kRead));
       KVLAB_ASSIGN_OR_RETURN(stored, store->stored_keys(run_options.retry_failed));
     }
-    print_dry_run(plan, summarize(plan, stored));
+    print_dry_run(plan, summarize(plan, stored), stored);
     return absl::OkStatus();
   }
   if (flags.db.empty()) {
     return invalid_argument("--db FILE is needed: where results go");
-  }
-  if (config.threads > 0) {
-    set_compute_threads(config.threads);
   }
   KVLAB_ASSIGN_OR_RETURN(const auto store, ResultStore::open(flags.db, ResultStore::Mode::kCreate));
   KVLAB_ASSIGN_OR_RETURN(const int64_t run_id,
@@ -248,6 +261,10 @@ absl::Status run_sweep(const RunFlags& flags) {
              outcome->samples, flags.db,
              outcome->failed > 0 ? fmt::format(", {} failed", outcome->failed) : "",
              outcome->skipped > 0 ? fmt::format(", {} skipped", outcome->skipped) : "");
+  if (outcome->out_of_time) {
+    fmt::print(stderr, "stopped after --max-time {}; run the same command to go on\n",
+               flags.max_time);
+  }
   if (outcome->interrupted) {
     return absl::CancelledError("interrupted; run the same command to go on");
   }
@@ -265,7 +282,7 @@ void add_run_command(CLI::App& app, CommandAction& action) {
                       "Only cells whose benchmark/task/length/method/budget matches this regular "
                       "expression");
   command->add_option("--shard", flags->shard, "Part i of n: every n-th sample (default 1/1)");
-  command->add_option("--retry", flags->retry, "\"failed\": run failed and skipped cells again")
+  command->add_option("--retry", flags->retry, "\"failed\": run failed cells again")
       ->check(CLI::IsMember({"failed"}));
   command->add_option("--max-time", flags->max_time, "Stop after so long: 90s, 30m, 8h");
   command->add_flag("--dry-run", flags->dry_run, "Say what would run, and what it takes");

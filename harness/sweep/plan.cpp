@@ -268,9 +268,11 @@ PlanSummary summarize(const SweepPlan& plan, const absl::flat_hash_set<std::stri
           ++to_run;
           const Arm& arm = plan.arms[cell.arm];
           entries += planned.sample.max_new_tokens;
-          if (arm.budget) {
-            entries += std::min(arm.budget->resolve(planned.prompt_tokens), planned.prompt_tokens);
-          }
+          const int64_t kept = arm.budget ? std::min(arm.budget->resolve(planned.prompt_tokens),
+                                                     planned.prompt_tokens)
+                                          : planned.prompt_tokens;
+          entries += arm.budget ? kept : 0;  // the full cache is the prompt's own
+          summary.selected_entries += kept * model.config.num_layers * model.config.num_kv_heads;
         }
       }
       if (to_run == 0) {

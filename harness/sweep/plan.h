@@ -70,6 +70,7 @@ struct PlanSummary {
   int64_t prefill_tokens = 0;
   int64_t max_prompt_tokens = 0;
   int64_t max_new_tokens = 0;    // over all cells to run, if none stops early
+  int64_t selected_entries = 0;  // prompt entries that the cells to run keep, over layers and heads
   int64_t peak_cache_bytes = 0;  // of the largest sample: full prompt state and all its arms
 };
 PlanSummary summarize(const SweepPlan& plan, const absl::flat_hash_set<std::string>& stored);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <new>
 #include <numeric>
 
 #include "harness/base/interrupt.h"
@@ -176,7 +177,9 @@ absl::Status SweepRunner::run_cells(const ModelPlan& model, const PlannedSample&
   absl::Status status;
   try {
     status = try_cells(model, planned, prompt, lm, drafts, cells);
-  } catch (const std::exception& error) {  // out of memory, or an error inside LibTorch
+  } catch (const std::bad_alloc&) {
+    status = absl::ResourceExhaustedError("out of memory");
+  } catch (const std::exception& error) {  // LibTorch's errors, its allocators' too
     const std::string text = error.what();
     status = absl::ResourceExhaustedError(to_absl(text.substr(0, text.find('\n'))));
   }

@@ -9,6 +9,7 @@
 #include "harness/base/status.h"
 #include "results/packing.h"
 #include "results/schema.h"
+#include "results/score_data.h"
 #include "tests/results/fixtures.h"
 
 namespace kvlab {
@@ -249,6 +250,47 @@ TEST_F(StoreTest, MigrationsRunInOrderAllOrNothing) {
        {ResultStore::Mode::kRead, ResultStore::Mode::kWrite, ResultStore::Mode::kCreate}) {
     EXPECT_THAT(message_of(ResultStore::open(path_, mode).status()), HasSubstr("newer kvlab"));
   }
+}
+
+// tests/results/schema_1.sql is a small sweep's file as a program with schema 1 wrote it.
+TEST_F(StoreTest, AFileOfTheFirstSchemaCanBeReadAndIsUpgradedWithAllItsRows) {
+  {
+    const std::string dump =
+        read_file(std::string(KVLAB_TEST_DIR) + "/results/schema_1.sql").value();
+    auto db = Database::open(path_, Database::Mode::kCreate, std::chrono::seconds(1)).value();
+    ASSERT_TRUE(db->execute(dump).ok());
+    ASSERT_EQ(db->query_int("PRAGMA user_version").value(), 1);
+  }
+  const auto everything = [](ResultStore& store) {
+    std::string all;
+    for (const char* table :
+         {"runs", "models", "protocols", "methods", "samples", "prompts", "prompt_texts", "results",
+          "replies", "selections", "scores", "timings", "failures"}) {
+      auto rows =
+          store.database().prepare(fmt::format("SELECT * FROM {} ORDER BY 1", table)).value();
+      while (rows.step().value()) {
+        all += fmt::format("{} {} {} {}\n", table, rows.text(0), rows.text(1), rows.text(2));
+      }
+    }
+    return all;
+  };
+  const std::string before = read_file(path_).value();
+  std::string rows;
+  {
+    auto reader = open_ok(path_, ResultStore::Mode::kRead);
+    rows = everything(*reader);
+    EXPECT_EQ(load_scores(reader->database()).value().cells.size(), 8U);
+  }
+  EXPECT_EQ(read_file(path_).value(), before);  // reading changes nothing
+  auto writer = open_ok(path_, ResultStore::Mode::kWrite);
+  EXPECT_EQ(writer->database().query_int("PRAGMA user_version").value(),
+            migrations().back().version);
+  EXPECT_EQ(everything(*writer), rows);
+  // And it goes on: a stored cell is known by its key, a new one is added.
+  ASSERT_TRUE(writer->begin_run(test_run()).ok());
+  EXPECT_EQ(writer->stored_keys().value().size(), 8U);
+  const std::vector<ResultRecord> results = {test_result("h2o")};
+  EXPECT_EQ(writer->write_sample(test_sample("cwe"), results).value(), 1);
 }
 
 }  // namespace

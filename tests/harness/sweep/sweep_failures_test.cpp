@@ -1,0 +1,152 @@
+// One cell that runs out of memory, throws or refuses does not end the sweep, and changes no other.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <new>
+
+#include "harness/base/files.h"
+#include "harness/base/status.h"
+#include "harness/sweep/plan.h"
+#include "harness/sweep/runner.h"
+#include "harness/sweep/sweep_config.h"
+#include "tests/results/fixtures.h"
+#include "tests/support/shared_data.h"
+#include "tests/support/tiny_model.h"
+
+namespace kvlab {
+namespace {
+
+using ::testing::HasSubstr;
+
+enum class Fault { kNone, kOutOfMemory, kOutOfMemoryBesideOthers, kTorchError, kStatus };
+
+// A method that behaves as another one until its fault comes.
+class FaultyPolicy final : public EvictionPolicy {
+ public:
+  FaultyPolicy(std::shared_ptr<const EvictionPolicy> inner, Fault fault)
+      : inner_(std::move(inner)), fault_(fault) {}
+  const std::string& name() const override { return inner_->name(); }
+  const Json& resolved_params() const override { return inner_->resolved_params(); }
+  absl::Status check(const ModelConfig& model, std::optional<Budget> budget) const override {
+    return inner_->check(model, budget);
+  }
+  PrefillNeeds needs() const override { return inner_->needs(); }
+  absl::StatusOr<SelectionResult> select(const SelectionInput& input) const override {
+    const bool second_try = calls_++ % 2 == 1;
+    switch (fault_) {
+      case Fault::kNone:
+        break;
+      case Fault::kOutOfMemory:
+        throw std::bad_alloc();
+      case Fault::kOutOfMemoryBesideOthers:
+        if (!second_try) {
+          throw std::bad_alloc();
+        }
+        break;
+      case Fault::kTorchError:
+        TORCH_CHECK(false, "a shape that does not fit\nand a trace");
+      case Fault::kStatus:
+        return absl::FailedPreconditionError("not with this prompt");
+    }
+    return inner_->select(input);
+  }
+
+ private:
+  std::shared_ptr<const EvictionPolicy> inner_;
+  Fault fault_;
+  mutable int calls_ = 0;  // two for each sample where the first one fails
+};
+
+class SilentObserver final : public RunObserver {
+ public:
+  void on_start(const PlanSummary&) override {}
+  void on_sample(double, std::string_view) override {}
+  void on_message(std::string_view text) override { messages += std::string(text) + "\n"; }
+  std::string messages;
+};
+
+class SweepFailures : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KVLAB_DEFAULT_MODEL_OR_SKIP(model);
+    ASSERT_TRUE(make_tiny_model(model, folder_.path() / "tiny").ok());
+    const Json sweep = {{"model", (folder_.path() / "tiny").string()},
+                        {"benchmarks",
+                         {{{"name", "ruler"},
+                           {"tasks", {"vt", "fwe"}},
+                           {"lengths", {512}},
+                           {"samples", 2},
+                           {"seed", 7}}}},
+                        {"methods", {"full", "snapkv", "streaming_llm"}},
+                        {"budgets", {32, 64}}};
+    ASSERT_TRUE(write_file(folder_.path() / "sweep.json", sweep.dump()).ok());
+    reference_ = run(Fault::kNone, "reference.sqlite");
+    ASSERT_EQ(reference_.size(), 4U * 5U);
+  }
+
+  // Status, reason, score and reply of every cell, with the fault in SnapKV at budget 32.
+  std::map<std::string, std::string> run(Fault fault, const std::string& name) {
+    SweepPlan plan =
+        make_plan(load_sweep_config(folder_.path() / "sweep.json").value(), {}).value();
+    for (Arm& arm : plan.arms) {
+      if (arm.method.name == "snapkv" && arm.budget_text() == "32") {
+        arm.policy = std::make_shared<FaultyPolicy>(arm.policy, fault);
+      }
+    }
+    auto store = ResultStore::open(folder_.path() / name, ResultStore::Mode::kCreate).value();
+    EXPECT_TRUE(store->begin_run(test_run()).ok());
+    SilentObserver observer;
+    const auto outcome = SweepRunner(plan, *store, {}, observer).run();
+    EXPECT_TRUE(outcome.ok()) << outcome.status();
+    messages_ = observer.messages;
+    std::map<std::string, std::string> cells;
+    auto rows = store->database()
+                    .prepare(
+                        "SELECT c.sample || ' ' || c.label || ' ' || c.budget, c.status || ' ' "
+                        "|| coalesce(c.reason, '') || coalesce(c.score, '') || "
+                        "coalesce(y.reply, '') FROM cells c LEFT JOIN replies y "
+                        "USING (result_id)")
+                    .value();
+    while (rows.step().value()) {
+      cells[rows.text(0)] = rows.text(1);
+    }
+    return cells;
+  }
+
+  void expect_only_that_arm_failed(const std::map<std::string, std::string>& cells,
+                                   const std::string& reason) {
+    ASSERT_EQ(cells.size(), reference_.size());
+    for (const auto& [key, text] : cells) {
+      if (key.ends_with("snapkv 32")) {
+        EXPECT_EQ(text, "failed " + reason) << key;
+      } else {
+        EXPECT_EQ(text, reference_.at(key)) << key;
+      }
+    }
+    EXPECT_THAT(messages_, HasSubstr("snapkv at budget 32"));
+  }
+
+  TemporaryFolder folder_;
+  std::map<std::string, std::string> reference_;
+  std::string messages_;
+};
+
+TEST_F(SweepFailures, OutOfMemoryInOneCellIsARowWithItsReason) {
+  expect_only_that_arm_failed(run(Fault::kOutOfMemory, "a.sqlite"), "out of memory");
+}
+
+TEST_F(SweepFailures, AnErrorInsideLibTorchIsARowWithItsFirstLine) {
+  expect_only_that_arm_failed(run(Fault::kTorchError, "b.sqlite"), "a shape that does not fit");
+}
+
+TEST_F(SweepFailures, ARefusalIsARowWithItsReason) {
+  expect_only_that_arm_failed(run(Fault::kStatus, "c.sqlite"), "not with this prompt");
+}
+
+TEST_F(SweepFailures, ArmsThatAreTooMuchTogetherRunOneByOne) {
+  EXPECT_EQ(run(Fault::kOutOfMemoryBesideOthers, "d.sqlite"), reference_);
+}
+
+}  // namespace
+}  // namespace kvlab
