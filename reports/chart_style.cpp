@@ -40,8 +40,13 @@ Json base_spec(const std::string& title, Json values) {
              {{"labelFontSize", 11},
               {"titleFontSize", 11},
               {"titleFontWeight", "normal"},
+              {"symbolOpacity", 1},
               {"labelLimit", 260}}},
-            {"header", {{"labelFontSize", 11}, {"titleFontSize", 12}, {"labelLimit", 160}}}}}};
+            {"header",
+             {{"labelFontSize", 11},
+              {"titleFontSize", 12},
+              {"titleFontWeight", "normal"},
+              {"labelLimit", 160}}}}}};
 }
 
 std::string chart_title(const FieldIndex& index, const FieldCodes& key) {

@@ -234,7 +234,7 @@ std::vector<Chart> cost_charts(const ScoreData& data, const std::vector<CellCost
             {"type", "quantitative"},
             {"title", "median time between prefill and the first decoded token, ms"},
             {"scale", {{"type", all_positive ? "log" : "symlog"}, {"padding", 20}}},
-            {"axis", {{"tickCount", 6}, {"format", "~r"}}}}},
+            {"axis", {{"tickCount", 6}, {"format", "~r"}, {"grid", false}}}}},
           {"y", score_axis(highest)},
           {"color", method_colour(data, index, first_codes(methods, methods.size()).codes)}};
       chart.spec["layer"] = {

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "harness/base/say.h"
+
 namespace kvlab {
 namespace {
 
@@ -49,7 +51,7 @@ Progress::Progress(std::string_view title, double total, double done, std::FILE*
 
 Progress::~Progress() {
   if (!finished_ && terminal_ && !quiet_) {
-    fmt::print(stream_, "\n");
+    say(stream_, "\n");
   }
 }
 
@@ -82,9 +84,9 @@ void Progress::show(bool force) {
   }
   if (terminal_) {
     line.resize(std::min(line.size(), terminal_width(stream_) - 1));
-    fmt::print(stream_, "\r{}\x1b[K", line);
+    say(stream_, "\r{}\x1b[K", line);
   } else {
-    fmt::print(stream_, "{}\n", line);
+    say(stream_, "{}\n", line);
   }
   std::fflush(stream_);
 }
@@ -99,12 +101,12 @@ void Progress::finish() {
   }
   const double elapsed =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
-  fmt::print(stream_, "{}{} done in {}\n", terminal_ ? "\r\x1b[K" : "", title_,
-             readable_duration(elapsed));
+  say(stream_, "{}{} done in {}\n", terminal_ ? "\r\x1b[K" : "", title_,
+      readable_duration(elapsed));
 }
 
 void Progress::message(std::string_view text) {
-  fmt::print(stream_, "{}{}\n", terminal_ && !quiet_ ? "\r\x1b[K" : "", text);
+  say(stream_, "{}{}\n", terminal_ && !quiet_ ? "\r\x1b[K" : "", text);
   show(/*force=*/true);
 }
 

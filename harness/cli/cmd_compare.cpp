@@ -2,11 +2,11 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/output.h"
 #include "harness/cli/report_data.h"
 #include "reports/compare.h"
 #include "reports/escape.h"
@@ -95,8 +95,7 @@ absl::Status run_compare(CompareFlags flags) {
     }
     out = write_tables(tables, format);
   }
-  std::fwrite(out.data(), 1, out.size(), stdout);
-  return absl::OkStatus();
+  return print_output(out);
 }
 
 }  // namespace

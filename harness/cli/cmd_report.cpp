@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <filesystem>
 #include <iterator>
 #include <memory>
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/output.h"
 #include "harness/cli/report_data.h"
 #include "reports/html_report.h"
 #include "reports/layouts.h"
@@ -79,8 +79,7 @@ absl::Status run_report(const ReportFlags& flags) {
     return write_page(flags, data, std::move(tables));
   }
   const std::string out = write_tables(tables, format, {.ansi_bold = ::isatty(STDOUT_FILENO) == 1});
-  std::fwrite(out.data(), 1, out.size(), stdout);
-  return absl::OkStatus();
+  return print_output(out);
 }
 
 }  // namespace

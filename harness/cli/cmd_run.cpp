@@ -8,6 +8,7 @@
 
 #include "harness/base/interrupt.h"
 #include "harness/base/progress.h"
+#include "harness/base/say.h"
 #include "harness/base/status.h"
 #include "harness/base/version.h"
 #include "harness/cli/commands.h"
@@ -69,8 +70,7 @@ absl::StatusOr<PlanOptions> plan_options(const RunFlags& flags) {
 class ConsoleObserver final : public RunObserver {
  public:
   void on_start(const PlanSummary& summary) override {
-    fmt::print(
-        stderr, "{} cells on {} samples to run{}\n", summary.cells, summary.samples,
+    say(stderr, "{} cells on {} samples to run{}\n", summary.cells, summary.samples,
         summary.stored_cells > 0 ? fmt::format(", {} stored before", summary.stored_cells) : "");
     progress_.emplace("run", work_, 0.0, stderr);
   }
@@ -257,13 +257,12 @@ absl::Status run_sweep(const RunFlags& flags) {
                                           : outcome->out_of_time ? "out of time"
                                                                  : "done"));
   observer.finish();
-  fmt::print(stderr, "run {}: {} cells on {} samples stored in {}{}{}\n", run_id, outcome->cells,
-             outcome->samples, flags.db,
-             outcome->failed > 0 ? fmt::format(", {} failed", outcome->failed) : "",
-             outcome->skipped > 0 ? fmt::format(", {} skipped", outcome->skipped) : "");
+  say(stderr, "run {}: {} cells on {} samples stored in {}{}{}\n", run_id, outcome->cells,
+      outcome->samples, flags.db,
+      outcome->failed > 0 ? fmt::format(", {} failed", outcome->failed) : "",
+      outcome->skipped > 0 ? fmt::format(", {} skipped", outcome->skipped) : "");
   if (outcome->out_of_time) {
-    fmt::print(stderr, "stopped after --max-time {}; run the same command to go on\n",
-               flags.max_time);
+    say(stderr, "stopped after --max-time {}; run the same command to go on\n", flags.max_time);
   }
   if (outcome->interrupted) {
     return absl::CancelledError("interrupted; run the same command to go on");

@@ -1,9 +1,9 @@
 #include <CLI/CLI.hpp>
-#include <cstdio>
 #include <memory>
 
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/output.h"
 #include "reports/show.h"
 #include "results/store.h"
 
@@ -13,8 +13,7 @@ namespace {
 absl::Status run_show(const std::string& database, const ShowOptions& options) {
   KVLAB_ASSIGN_OR_RETURN(const auto store, ResultStore::open(database, ResultStore::Mode::kRead));
   KVLAB_ASSIGN_OR_RETURN(const std::string out, show_sample(store->database(), options));
-  std::fwrite(out.data(), 1, out.size(), stdout);
-  return absl::OkStatus();
+  return print_output(out);
 }
 
 }  // namespace

@@ -1,9 +1,9 @@
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <csignal>
 #include <cstdio>
+#include <exception>
 
+#include "harness/base/say.h"
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
 
@@ -29,8 +29,14 @@ int main(int argc, char** argv) {
   if (!action) {
     return 0;
   }
-  if (const absl::Status status = action(); !status.ok()) {
-    fmt::print(stderr, "kvlab: {}\n", kvlab::message_of(status));
+  absl::Status status;
+  try {
+    status = action();
+  } catch (const std::exception& error) {  // out of memory, output that cannot be written
+    status = absl::InternalError(error.what());
+  }
+  if (!status.ok()) {
+    kvlab::say(stderr, "kvlab: {}\n", kvlab::message_of(status));
     return 1;
   }
   return 0;

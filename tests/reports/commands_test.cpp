@@ -155,5 +155,15 @@ TEST_F(ReadingCommands, ErrorsAreOneLineAndANonZeroExit) {
   }
 }
 
+TEST_F(ReadingCommands, AFullDiskIsAnErrorOfTheReport) {
+  for (const std::string command : {"report", "show --sample ruler/vt/4096/0"}) {
+    const std::string error = (folder_.path() / "error.txt").string();
+    const int status = std::system(
+        fmt::format("'{}' {} '{}' >/dev/full 2>'{}'", KVLAB_BINARY, command, db_, error).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 1) << command;
+    EXPECT_THAT(read_file(error).value_or(""), HasSubstr("cannot write the output"));
+  }
+}
+
 }  // namespace
 }  // namespace kvlab
