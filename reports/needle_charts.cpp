@@ -79,7 +79,6 @@ void NeedleChart::choose() {
 
 void NeedleChart::add_panel(const Panel& panel, const std::string& method,
                             const std::string& budget) {
-  Panel bands;
   std::map<std::pair<double, int64_t>, std::pair<double, int64_t>> sums;
   for (const auto& [place, scores] : panel) {
     auto& [sum, count] = sums[{band(place.first, table_.depths), place.second}];
@@ -121,7 +120,8 @@ Json NeedleChart::spec(const std::string& title) {
   }
   const auto by = [](const char* field, const std::string& name,
                      const std::vector<std::string>& order) {
-    return Json({{"field", field}, {"type", "nominal"}, {"title", name}, {"sort", order}});
+    Json facet = {{"field", field}, {"type", "nominal"}, {"title", name}, {"sort", order}};
+    return facet;
   };
   spec["facet"] = {{"column", by("method", "", method_order)},
                    {"row", by("budget", "budget", budget_order)}};

@@ -1,6 +1,7 @@
 // The reading commands, as programs, on a small database.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -141,10 +142,10 @@ TEST_F(ReadingCommands, TheDocumentedQueriesAnswer) {
 }
 
 TEST_F(ReadingCommands, ErrorsAreOneLineAndANonZeroExit) {
-  for (const std::string arguments :
-       {"report missing.sqlite", "report '" + db_ + "' --where metod=x",
-        "compare '" + db_ + "' --baseline snapkv --candidate h2o", "show '" + db_ + "' --sample x",
-        "report '" + db_ + "' --rows task"}) {
+  for (const std::string& arguments : std::vector<std::string>{
+           "report missing.sqlite", "report '" + db_ + "' --where metod=x",
+           "compare '" + db_ + "' --baseline snapkv --candidate h2o",
+           "show '" + db_ + "' --sample x", "report '" + db_ + "' --rows task"}) {
     const std::string out = (folder_.path() / "error.txt").string();
     const int status =
         std::system(fmt::format("'{}' {} > '{}' 2>&1", KVLAB_BINARY, arguments, out).c_str());

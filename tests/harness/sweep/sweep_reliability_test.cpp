@@ -179,17 +179,9 @@ TEST_F(SweepReliability, AReadOnlyDatabaseOrFolderIsRefusedAndUnchanged) {
   EXPECT_THAT(log("locked.sqlite"), HasSubstr("read-only"));
   EXPECT_EQ(read_file(file("locked.sqlite")).value(), before);
   std::filesystem::create_directories(file("closed"));
-  ASSERT_TRUE(write_file(file("closed/new.sqlite.json"), sweep_.dump()).ok());
-  ASSERT_TRUE(write_file(file("closed/new.sqlite.log"), "").ok());
   ::chmod(file("closed").c_str(), 0555);
-  const std::string config = file("locked.sqlite.json").string();
-  const std::string out = file("closed.txt").string();
-  const auto in_closed_folder = [&] { as_a_user(); };
-  // The database's folder cannot take it; the sweep file lies elsewhere.
-  EXPECT_NE(run(sweep_, "elsewhere.sqlite", {"--db", (file("closed") / "new.sqlite").string()},
-                in_closed_folder),
-            0);
-  EXPECT_FALSE(std::filesystem::exists(file("closed") / "new.sqlite"));
+  EXPECT_TRUE(try_it("closed/new.sqlite"));
+  EXPECT_FALSE(std::filesystem::exists(file("closed/new.sqlite")));
   ::chmod(file("closed").c_str(), 0755);
 }
 
