@@ -49,7 +49,8 @@ std::string figure(const Chart& chart, const std::filesystem::path& svg, bool& d
   out += fmt::format(
       "<details><summary>{}.vl.json: the Vega-Lite specification, with its data</summary>"
       "<pre>{}</pre></details>\n",
-      escape_html(chart.name), escape_lines(dump_json(chart.spec, 1)));
+      escape_html(chart.name),
+      escape_lines(dump_json(chart.spec, chart.spec.contains("facet") ? -1 : 1)));
   return out + "</figure>\n";
 }
 

@@ -266,22 +266,23 @@ void TableBuilder::mark_best() {
   }
   for (const auto& [key, rows] : rivals) {
     for (size_t column = 0; column < table_.columns.size(); ++column) {
-      double best = -1;
-      size_t candidates = 0;
+      double best = -1, worst = 101;
       const auto eligible = [&](size_t row) {
         const TableCell& cell = table_.rows[row].cells[column];
         return cell.value && cell.count == cell.expected;
       };
       for (const size_t row : rows) {
         if (eligible(row)) {
-          ++candidates;
           best = std::max(best, *table_.rows[row].cells[column].value);
+          worst = std::min(worst, *table_.rows[row].cells[column].value);
         }
       }
       for (const size_t row : rows) {
-        // Means of the same scores in another order may differ in the last bit.
-        if (candidates > 1 && eligible(row) &&
-            best - *table_.rows[row].cells[column].value < 1e-9) {
+        // Means of the same scores in another order may differ in the last bit. Where all are
+        // equal, none is best.
+        constexpr double kEqual = 1e-9;
+        if (best - worst > kEqual && eligible(row) &&
+            best - *table_.rows[row].cells[column].value < kEqual) {
           table_.rows[row].cells[column].best = true;
         }
       }

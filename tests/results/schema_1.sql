@@ -1,4 +1,5 @@
 -- A small sweep's database, as a program with schema 1 wrote it (prompts cut short).
+PRAGMA foreign_keys = OFF; -- tables come in no order
 CREATE TABLE conflicts (
   id INTEGER PRIMARY KEY,
   key TEXT NOT NULL,

@@ -75,7 +75,7 @@ class SweepFailures : public ::testing::Test {
                         {"benchmarks",
                          {{{"name", "ruler"},
                            {"tasks", {"vt", "fwe"}},
-                           {"lengths", {512}},
+                           {"lengths", {1024}},
                            {"samples", 2},
                            {"seed", 7}}}},
                         {"methods", {"full", "snapkv", "streaming_llm"}},

@@ -34,26 +34,37 @@ class SweepReliability : public SweepProcessTest {
  protected:
   void SetUp() override {
     KVLAB_DEFAULT_MODEL_OR_SKIP(model);
-    const absl::Status made = make_tiny_model(model, file("tiny"));
-    ASSERT_TRUE(made.ok()) << made;
-    sweep_ = {{"model", file("tiny").string()},
+    if (reference_ == nullptr) {
+      reference_ = std::make_unique<TemporaryFolder>();
+      const absl::Status made = make_tiny_model(model, reference_->path() / "tiny");
+      ASSERT_TRUE(made.ok()) << made;
+    }
+    sweep_ = {{"model", (reference_->path() / "tiny").string()},
               {"benchmarks",
                {{{"name", "ruler"},
                  {"tasks", {"niah_single_1", "vt", "fwe"}},
-                 {"lengths", {512}},
+                 {"lengths", {1024}},
                  {"samples", kSamples},
                  {"seed", 7},
                  {"template", "model"}}}},
               {"methods", {"full", "snapkv", "streaming_llm", "tova", "laq"}},
               {"budgets", {32, 64}},
               {"store", {{"prompts", true}, {"selections", true}}}};
-    const auto start = Clock::now();
-    ASSERT_EQ(run(sweep_, "whole.sqlite"), 0) << log("whole.sqlite");
-    whole_time_ = Clock::now() - start;
-    whole_ = replies("whole.sqlite");
-    ASSERT_EQ(whole_.size(), static_cast<size_t>(kSamples * kTasks * kArms));
-    whole_report_ = output_of("report '" + file("whole.sqlite").string() + "'");
+    const std::filesystem::path kept = reference_->path() / "whole.sqlite";
+    if (!std::filesystem::exists(kept)) {
+      const auto start = Clock::now();
+      ASSERT_EQ(run(sweep_, "whole.sqlite"), 0) << log("whole.sqlite");
+      whole_time_ = Clock::now() - start;
+      whole_ = replies("whole.sqlite");
+      ASSERT_EQ(whole_.size(), static_cast<size_t>(kSamples * kTasks * kArms));
+      whole_report_ = report("whole.sqlite");
+      std::filesystem::copy_file(file("whole.sqlite"), kept);
+    } else {
+      std::filesystem::copy_file(kept, file("whole.sqlite"));
+      ASSERT_TRUE(write_file(file("whole.sqlite.json"), sweep_.dump()).ok());
+    }
   }
+  static void TearDownTestSuite() { reference_.reset(); }
 
   // Whatever is stored of a sample is all of it.
   void expect_no_half_samples(const std::string& db) {
@@ -69,9 +80,11 @@ class SweepReliability : public SweepProcessTest {
   }
 
   Json sweep_;
-  std::map<std::string, std::string> whole_;
-  std::string whole_report_;
-  Clock::duration whole_time_{};
+  // An undisturbed run, made once.
+  static inline std::unique_ptr<TemporaryFolder> reference_;
+  static inline std::map<std::string, std::string> whole_;
+  static inline std::string whole_report_;
+  static inline Clock::duration whole_time_{};
 };
 
 TEST_F(SweepReliability, FiftyKillsAtRandomMomentsLoseAndDoubleNothing) {
