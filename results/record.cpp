@@ -31,6 +31,12 @@ std::string proc_value(const char* path, const std::string& name) {
 Json machine_info() {
   Json info = Json::object();
   info["cpu"] = proc_value("/proc/cpuinfo", "model name");
+  // Family, model and stepping: virtual machines share one name for many processors.
+  const std::string family = proc_value("/proc/cpuinfo", "cpu family");
+  if (!family.empty()) {
+    info["cpu_signature"] = family + "-" + proc_value("/proc/cpuinfo", "model\t") + "-" +
+                            proc_value("/proc/cpuinfo", "stepping");
+  }
   info["cores"] = ::sysconf(_SC_NPROCESSORS_ONLN);
   int64_t memory_kib = 0;
   std::istringstream(proc_value("/proc/meminfo", "MemTotal")) >> memory_kib;
