@@ -1,21 +1,17 @@
 #!/usr/bin/env python3
-"""Side-by-side timings of kvlab and transformers on one model and machine.
+"""kvlab and transformers side by side: prefill and decoding of one model on one machine.
 
-    python3 -m venv peers && peers/bin/pip install torch==2.11.0 transformers==5.2.0
-    peers/bin/python scripts/compare_transformers.py --model DIR --length 4096 \
-        --kvlab 'COMMAND that prints one JSON line' --out transformers.json
+    scripts/compare_transformers.py
 
-Measures transformers' prefill of --length tokens (logits of the last row only) and its decoding at
-batch 1 and --batch, every cache --decode-length entries long (default: --length), in --dtype with
---threads threads. Rounds are interleaved: each round times prefill, both decodings and, where
---kvlab is given, that command, so that other load on the machine meets all of them alike. Reported
-are medians with the smallest and the largest, and the ratios of the medians.
+times SmolLM2-135M-Instruct at 4,096 tokens in bfloat16 on 2 threads. Needs the release build and the
+default model (scripts/setup) and installs transformers on its first run (scripts/peers.py). For the
+longer prompt: --length 8000 --decode 1x4096 12x4096.
 
-The kvlab command is run through a shell with {model} {length} {decode_length} {batch} {tokens}
-{dtype} {threads} filled in. Its last output line must be a JSON object with `prefill_s`,
-`decode_1_ms_per_step` and `decode_batch_ms_per_step` (a step makes one token for every arm); keys
-that are missing are left out of the ratios.
-
+Rounds are interleaved: each one times transformers' prefill, its decoding of every batch, then kvlab's
+(build/release/kvlab_speed) of the same, so that other load on the machine meets both alike. Reported are
+medians with the smallest and the largest, and the ratios of the medians. A batch ARMSxLENGTH decodes so
+many caches of so many entries, each with memory of its own; a step makes one token for every arm and
+includes the choice of the next. transformers runs its own defaults: SDPA attention and a dynamic cache.
 Prompt ids are random with a fixed seed: nothing measured here depends on what they say.
 """
 
@@ -29,19 +25,35 @@ import subprocess
 import sys
 import time
 
-import torch
-import transformers
-from transformers import AutoModelForCausalLM, DynamicCache, StaticCache
+import peers
+
+peers.use_peers()
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers import AutoModelForCausalLM, DynamicCache, StaticCache  # noqa: E402
+
+
+def shape(text):
+    arms, _, length = text.partition("x")
+    if not arms.isdigit() or not length.isdigit() or int(arms) < 1 or int(length) < 1:
+        raise argparse.ArgumentTypeError(f"{text}: write it as ARMSxLENGTH, 12x4096")
+    return int(arms), int(length)
+
+
+def name_of(arms, length):
+    return f"{arms}x{length}"
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="See the first lines of this file for the environment and the kvlab command.")
-    parser.add_argument("--model", required=True, type=pathlib.Path, help="Hugging Face directory")
+        epilog="See the first lines of this file for what is measured and how.")
+    parser.add_argument("--model", type=pathlib.Path, default=peers.default_model(),
+                        help="Hugging Face directory (default: the default model)")
     parser.add_argument("--length", type=int, default=4096, help="prompt tokens (default 4096)")
-    parser.add_argument("--decode-length", type=int, help="cache entries while decoding")
-    parser.add_argument("--batch", type=int, default=12, help="arms of the larger batch")
+    parser.add_argument("--decode", type=shape, nargs="*", metavar="ARMSxLENGTH",
+                        default=[(1, 4096), (12, 4096)], help="default: 1x4096 12x4096")
     parser.add_argument("--tokens", type=int, default=16, help="decoding steps per round")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
@@ -49,15 +61,17 @@ def parse_arguments():
     parser.add_argument("--attention", choices=("sdpa", "eager"), default="sdpa")
     parser.add_argument("--cache", choices=("dynamic", "static"), default="dynamic",
                         help="transformers' cache while decoding; dynamic is its default")
-    parser.add_argument("--kvlab", metavar="COMMAND", help="kvlab's side, see above")
+    parser.add_argument("--kvlab-speed", type=pathlib.Path,
+                        default=peers.build_folder() / "kvlab_speed", help="kvlab's program")
     parser.add_argument("--out", type=pathlib.Path, help="write all timings as JSON")
     args = parser.parse_args()
-    args.decode_length = args.decode_length or args.length
-    for name in ("length", "decode_length", "batch", "tokens", "rounds", "threads"):
+    for name in ("length", "tokens", "rounds", "threads"):
         if getattr(args, name) < 1:
             parser.error(f"--{name.replace('_', '-')} must be at least 1")
     if not (args.model / "config.json").is_file():
-        parser.error(f"{args.model} has no config.json")
+        parser.error(f"{args.model} has no config.json; scripts/setup makes the default model")
+    if not args.kvlab_speed.is_file():
+        parser.error(f"no {args.kvlab_speed}; scripts/setup builds it")
     return args
 
 
@@ -87,9 +101,8 @@ def time_prefill(model, ids):
     return time.perf_counter() - start
 
 
-def time_decode(model, source, args, batch):
+def time_decode(model, source, args, batch, length):
     """Milliseconds per step of `batch` rows; filling the cache and one warm-up step excluded."""
-    length = args.decode_length
     cache = decode_cache(model, source, length, batch, args.tokens + 1, args.cache)
     token = torch.full((batch, 1), 7)
 
@@ -99,7 +112,7 @@ def time_decode(model, source, args, batch):
                     position_ids=position[None].expand(batch, 1))
         return out.logits[:, -1].argmax(dim=-1)
 
-    step(0)
+    token = step(0)[:, None]
     start = time.perf_counter()
     for at in range(args.tokens):
         token = step(at + 1)[:, None]
@@ -107,42 +120,57 @@ def time_decode(model, source, args, batch):
 
 
 def run_kvlab(args):
-    command = args.kvlab
-    for name in ("model", "length", "decode_length", "batch", "tokens", "dtype", "threads"):
-        command = command.replace("{" + name + "}", str(getattr(args, name)))
-    done = subprocess.run(command, shell=True, capture_output=True, text=True)
-    lines = done.stdout.strip().splitlines()
-    try:
-        result = json.loads(lines[-1]) if lines and done.returncode == 0 else None
-    except json.JSONDecodeError:
-        result = None
-    if not isinstance(result, dict):
-        sys.exit(f"error: the kvlab command must end with a line of JSON (exit status "
-                 f"{done.returncode}):\n{command}\n{done.stdout[-500:]}{done.stderr[-500:]}")
-    return {key: result[key] for key in MEASURES if key in result}
+    command = [str(args.kvlab_speed), "--model", str(args.model), "--dtype", args.dtype,
+               "--length", str(args.length), "--tokens", str(args.tokens),
+               "--threads", str(args.threads)]
+    if args.decode:
+        command += ["--decode", *(name_of(*one) for one in args.decode)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(f"error: exit status {done.returncode} of {' '.join(command)}\n{done.stderr[-500:]}")
+    result = json.loads(done.stdout)
+    times = {"prefill": result["prefill_s"] * 1000}
+    for one in args.decode:
+        times[name_of(*one)] = result["decode_ms_per_step"][name_of(*one)]
+    return times
 
 
-MEASURES = ("prefill_s", "decode_1_ms_per_step", "decode_batch_ms_per_step")
+def run_transformers(args, model, ids, source):
+    times = {"prefill": time_prefill(model, ids[:, : args.length]) * 1000}
+    for batch, length in args.decode:
+        times[name_of(batch, length)] = time_decode(model, source, args, batch, length)
+    return times
 
 
 def summary(values):
     return {"median": statistics.median(values), "smallest": min(values), "largest": max(values)}
 
 
-def print_table(results, batch):
-    names = {"prefill_s": "prefill, s", "decode_1_ms_per_step": "decode, batch 1, ms/token",
-             "decode_batch_ms_per_step": f"decode, batch {batch}, ms/step"}
-    print(f"{'':28} {'transformers':>26} {'kvlab':>26} {'ratio':>7}")
-    for key in MEASURES:
+def ratios_of(args, theirs, ours):
+    """What is divided by what, in words, and the ratio."""
+    found = {f"prefill of {args.length} tokens": theirs["prefill"]["median"] / ours["prefill"]["median"]}
+    for batch, length in args.decode:
+        name = name_of(batch, length)
+        what = f"{batch} arm{'s' if batch > 1 else ''} of {length} entries"
+        found[f"step of {what}"] = theirs[name]["median"] / ours[name]["median"]
+        single = theirs.get(name_of(1, length))
+        if batch > 1 and single:
+            found[f"token of {what}, against batch 1"] = (
+                single["median"] / (ours[name]["median"] / batch))
+    return found
+
+
+def print_table(results):
+    print(f"{'milliseconds':20} {'transformers':>32} {'kvlab':>32}")
+    for key in results["transformers"]:
         cells = []
         for side in ("transformers", "kvlab"):
-            found = results.get(side, {}).get(key)
-            cells.append(f"{found['median']:.2f} ({found['smallest']:.2f} to "
-                         f"{found['largest']:.2f})" if found else "-")
-        ratio = results.get("ratios", {}).get(key)
-        print(f"{names[key]:28} {cells[0]:>26} {cells[1]:>26} {f'{ratio:.2f}' if ratio else '-':>7}")
-    for key, value in results.get("per_token_ratios", {}).items():
-        print(f"{key}: {value:.2f}")
+            found = results[side][key]
+            cells.append(f"{found['median']:.1f} ({found['smallest']:.1f} to {found['largest']:.1f})")
+        print(f"{key:20} {cells[0]:>32} {cells[1]:>32}")
+    print("\nhow many times as long transformers takes")
+    for what, ratio in results["ratios"].items():
+        print(f"  {what}: {ratio:.2f}")
 
 
 def main():
@@ -153,38 +181,25 @@ def main():
     model = AutoModelForCausalLM.from_pretrained(
         str(args.model), dtype=getattr(torch, args.dtype), attn_implementation=args.attention,
         local_files_only=True).eval()
+    longest = max([args.length, *(length + args.tokens + 1 for _, length in args.decode)])
     room = model.config.max_position_embeddings
-    longest = max(args.length, args.decode_length + args.tokens + 1)
     if longest > room:
         sys.exit(f"error: {longest} positions asked for, the model has {room}")
     generator = torch.Generator().manual_seed(1)
-    ids = torch.randint(3, model.config.vocab_size, (1, max(args.length, args.decode_length)),
-                        generator=generator)
-    source = prefill(model, ids[:, : args.decode_length])  # also the warm-up
-    samples = {"transformers": {key: [] for key in MEASURES}, "kvlab": {}}
+    ids = torch.randint(3, model.config.vocab_size, (1, longest), generator=generator)
+    decode_length = max((length for _, length in args.decode), default=64)
+    source = prefill(model, ids[:, :decode_length])  # also the warm-up
+    samples = {"transformers": {}, "kvlab": {}}
     for round_index in range(args.rounds):
-        ours = samples["transformers"]
-        ours["prefill_s"].append(time_prefill(model, ids[:, : args.length]))
-        ours["decode_1_ms_per_step"].append(time_decode(model, source, args, 1))
-        ours["decode_batch_ms_per_step"].append(time_decode(model, source, args, args.batch))
-        if args.kvlab:
-            for key, value in run_kvlab(args).items():
-                samples["kvlab"].setdefault(key, []).append(value)
+        for side, times in (("transformers", run_transformers(args, model, ids, source)),
+                            ("kvlab", run_kvlab(args))):
+            for key, value in times.items():
+                samples[side].setdefault(key, []).append(value)
         print(f"round {round_index + 1} of {args.rounds} done", file=sys.stderr)
     results = {side: {key: summary(v) for key, v in found.items()}
-               for side, found in samples.items() if found}
-    if "kvlab" in results:
-        theirs, ours = results["transformers"], results["kvlab"]
-        results["ratios"] = {k: theirs[k]["median"] / ours[k]["median"] for k in ours}
-        batch_step = ours.get("decode_batch_ms_per_step")
-        if batch_step:
-            per_token = batch_step["median"] / args.batch
-            results["per_token_ratios"] = {
-                f"batch {args.batch} per token, against transformers at batch 1":
-                    theirs["decode_1_ms_per_step"]["median"] / per_token,
-                f"batch {args.batch} per token, against transformers at batch {args.batch}":
-                    theirs["decode_batch_ms_per_step"]["median"] / args.batch / per_token}
-    print_table(results, args.batch)
+               for side, found in samples.items()}
+    results["ratios"] = ratios_of(args, results["transformers"], results["kvlab"])
+    print_table(results)
     if args.out:
         facts = {k: str(v) if isinstance(v, pathlib.Path) else v for k, v in vars(args).items()
                  if k != "out"}

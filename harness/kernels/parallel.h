@@ -1,4 +1,4 @@
-// The kernels' own threads: a small persistent pool.
+// The kernels' threads.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,18 @@ namespace kvlab {
 // KVLAB_THREADS, else the number of CPUs this process may run on.
 int kernel_threads();
 void set_kernel_threads(int threads);  // at least 1; not while a kernel runs
+
+// Whose threads they are. Two pools in one program cost time: a thread that waits for its pool's
+// next call spins, and takes its core from the other pool's thread. So the kernels run on the
+// OpenMP pool that LibTorch uses too, where the build has it.
+enum class ThreadPool {
+  kShared,  // OpenMP's
+  kOwn,     // ours
+};
+// Starts as the environment variable KVLAB_THREAD_POOL, `own` or `shared`, else kShared; kOwn in
+// builds without OpenMP.
+ThreadPool kernel_thread_pool();
+void set_kernel_thread_pool(ThreadPool pool);  // not while a kernel runs
 
 namespace internal {
 using TaskFunction = void (*)(void* context, int64_t task, int thread);

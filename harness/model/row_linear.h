@@ -22,6 +22,8 @@ class RowLinear final {
   // x [rows, in_features] contiguous -> [rows, out_features] of x's type, or float32.
   at::Tensor forward(const at::Tensor& x, bool to_float32 = false) const;
 
+  const PackedLinear* packed() const { return packed_.get(); }  // null away from the CPU
+
  private:
   std::shared_ptr<const PackedLinear> packed_;  // CPU
   at::Tensor weight_;                           // elsewhere

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/model/threads.h"
 
 namespace kvlab {
 
@@ -37,6 +38,7 @@ absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::load(
   if (options.num_layers > 0) {
     config.num_layers = options.num_layers;
   }
+  align_compute_threads();
   const c10::InferenceMode inference;
   try {
     KVLAB_ASSIGN_OR_RETURN(ModelWeights weights,

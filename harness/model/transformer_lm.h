@@ -58,6 +58,13 @@ class TransformerLm final : public CausalLm {
   };
   enum class LastLayer { kFull, kQueriesAndKeysOnly };
   struct PrefillProgress;
+  // Rows of the prompt on their way through the layers.
+  struct PrefillChunk {
+    int64_t first = 0;   // the first row's position
+    at::Tensor hidden;   // [rows, hidden_size]
+    at::Tensor queries;  // [num_heads, rows, head_dim], of the layer to come
+    at::Tensor normed;   // [rows, hidden_size]; on the CPU only after the last layer
+  };
 
   TransformerLm(ModelConfig config, ModelWeights weights, at::ScalarType dtype, at::Device device);
 
@@ -67,7 +74,11 @@ class TransformerLm final : public CausalLm {
 
   // transformer_lm_prefill.cpp
   void prefill_chunk(int64_t first, int64_t count, PrefillProgress& progress);
-  at::Tensor prefill_attention_part(int64_t layer, int64_t first, const at::Tensor& normed,
+  void prefill_rows_between(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
+                            PrefillProgress& progress);
+  void prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
+                        PrefillProgress& progress);
+  at::Tensor prefill_attention_part(int64_t layer, const PrefillChunk& chunk,
                                     PrefillProgress& progress);
 
   // transformer_lm_rows.cpp

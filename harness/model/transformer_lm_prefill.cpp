@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <exception>
 
+#include "harness/base/check.h"
 #include "harness/base/status.h"
 #include "harness/model/layer_ops.h"
+#include "harness/model/prefill_rows.h"
 #include "harness/model/transformer_lm.h"
 
 namespace kvlab {
@@ -80,63 +82,140 @@ absl::StatusOr<std::shared_ptr<PromptState>> TransformerLm::prefill(
 void TransformerLm::prefill_chunk(int64_t first, int64_t count, PrefillProgress& progress) {
   const bool last_chunk = first + count == progress.prompt_len();
   const std::span<const int32_t> ids(progress.state->token_ids);
-  at::Tensor hidden = embed(ids.subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
-  at::Tensor normed =
-      rms_norm(hidden, weights_.layers.front().attention_norm, config_.rms_norm_eps);
+  PrefillChunk chunk;
+  chunk.first = first;
+  chunk.hidden = embed(ids.subspan(static_cast<size_t>(first), static_cast<size_t>(count)));
+  prefill_rows_between(-1, {}, chunk, progress);
   for (int64_t i = 0; i < config_.num_layers; ++i) {
-    const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
-    const bool last_layer = i + 1 == config_.num_layers;
-    const at::Tensor attended = prefill_attention_part(i, first, normed, progress);
+    const at::Tensor attended = prefill_attention_part(i, chunk, progress);
     if (!attended.defined()) {
       return;  // the last layer of a chunk before the last: its output is nobody's input
     }
-    if (attended.size(0) < hidden.size(0)) {
-      hidden = hidden.narrow(0, count - attended.size(0), attended.size(0)).contiguous();
+    if (attended.size(0) < count) {
+      chunk.hidden =
+          chunk.hidden.narrow(0, count - attended.size(0), attended.size(0)).contiguous();
     }
-    NormedSum after_attention =
-        add_rms_norm(hidden, apply_linear(attended, layer.o), layer.mlp_norm, config_.rms_norm_eps);
-    const at::Tensor inner = silu_mul(apply_linear(after_attention.normed, layer.gate),
-                                      apply_linear(after_attention.normed, layer.up));
-    const at::Tensor& next_norm = last_layer
-                                      ? weights_.final_norm
-                                      : weights_.layers[static_cast<size_t>(i + 1)].attention_norm;
-    NormedSum after_mlp = add_rms_norm(after_attention.sum, apply_linear(inner, layer.down),
-                                       next_norm, config_.rms_norm_eps);
-    hidden = after_mlp.sum;
-    normed = after_mlp.normed;
+    prefill_rows_between(i, attended, chunk, progress);
   }
   if (last_chunk) {
-    progress.state->last_logits = logits(normed.narrow(0, normed.size(0) - 1, 1)).select(0, 0);
+    const int64_t rows = chunk.normed.size(0);
+    progress.state->last_logits = logits(chunk.normed.narrow(0, rows - 1, 1)).select(0, 0);
   }
 }
 
-// The chunk's keys and values into the state, its queries to whoever wants them, and attention.
-// Returns [rows, num_heads * head_dim]: all rows, or in the last layer the prompt's last row, or
-// undefined where that is not in this chunk.
-at::Tensor TransformerLm::prefill_attention_part(int64_t layer_index, int64_t first,
-                                                 const at::Tensor& normed,
-                                                 PrefillProgress& progress) {
-  const LayerWeights& layer = weights_.layers[static_cast<size_t>(layer_index)];
-  LayerState& state = progress.state->layers[static_cast<size_t>(layer_index)];
-  const int64_t count = normed.size(0);
-  const int64_t end = first + count;
+// What happens to every row by itself between the attention of layer `after` (-1: the embedding)
+// and the next: chunk.hidden goes on; then the next layer's queries, and its keys and values into
+// the state, or after the last layer chunk.normed. `attended` [rows, num_heads * head_dim].
+void TransformerLm::prefill_rows_between(int64_t after, const at::Tensor& attended,
+                                         PrefillChunk& chunk, PrefillProgress& progress) {
+  if (use_cpu_kernels(chunk.hidden)) {
+    prefill_rows_cpu(after, attended, chunk, progress);
+    return;
+  }
+  const double eps = config_.rms_norm_eps;
+  const int64_t next = after + 1;
+  const at::Tensor& next_norm = next == config_.num_layers
+                                    ? weights_.final_norm
+                                    : weights_.layers[static_cast<size_t>(next)].attention_norm;
+  if (after < 0) {
+    chunk.normed = rms_norm(chunk.hidden, next_norm, eps);
+  } else {
+    const LayerWeights& layer = weights_.layers[static_cast<size_t>(after)];
+    const NormedSum after_attention =
+        add_rms_norm(chunk.hidden, apply_linear(attended, layer.o), layer.mlp_norm, eps);
+    const at::Tensor inner = silu_mul(apply_linear(after_attention.normed, layer.gate),
+                                      apply_linear(after_attention.normed, layer.up));
+    const NormedSum after_mlp =
+        add_rms_norm(after_attention.sum, apply_linear(inner, layer.down), next_norm, eps);
+    chunk.hidden = after_mlp.sum;
+    chunk.normed = after_mlp.normed;
+  }
+  if (next == config_.num_layers) {
+    return;
+  }
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(next)];
+  LayerState& state = progress.state->layers[static_cast<size_t>(next)];
+  const int64_t count = chunk.normed.size(0);
   const int64_t head_dim = config_.head_dim;
-  const RotaryEmbedding::Tables angles = rotary_.tables(first, count);
-
-  const at::Tensor keys = as_heads(apply_linear(normed, layer.k, layer.k_bias), head_dim);
-  rotate_into(keys, angles.cos, angles.sin, layer.k_norm, config_.rms_norm_eps,
-              state.keys.narrow(1, first, count));
-  state.values.narrow(1, first, count)
-      .copy_(as_heads(apply_linear(normed, layer.v, layer.v_bias), head_dim));
-
-  at::Tensor queries = as_heads(apply_linear(normed, layer.q, layer.q_bias), head_dim);
+  const RotaryEmbedding::Tables angles = rotary_.tables(chunk.first, count);
+  const at::Tensor keys = as_heads(apply_linear(chunk.normed, layer.k, layer.k_bias), head_dim);
+  rotate_into(keys, angles.cos, angles.sin, layer.k_norm, eps,
+              state.keys.narrow(1, chunk.first, count));
+  state.values.narrow(1, chunk.first, count)
+      .copy_(as_heads(apply_linear(chunk.normed, layer.v, layer.v_bias), head_dim));
+  chunk.queries = as_heads(apply_linear(chunk.normed, layer.q, layer.q_bias), head_dim);
   if (progress.needs.query_moments) {
-    rotate_into(queries, {}, {}, layer.q_norm, config_.rms_norm_eps, queries);
+    rotate_into(chunk.queries, {}, {}, layer.q_norm, eps, chunk.queries);
+  } else {
+    rotate_into(chunk.queries, angles.cos, angles.sin, layer.q_norm, eps, chunk.queries);
+  }
+}
+
+// The same in one pass over blocks of rows, with the packed weights.
+void TransformerLm::prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
+                                     PrefillProgress& progress) {
+  const int64_t next = after + 1;
+  const int64_t count = chunk.hidden.size(0);
+  const bool last = next == config_.num_layers;
+  PrefillRowsArgs args;
+  args.type = element_type(dtype_);
+  args.rows = count;
+  args.eps = static_cast<float>(config_.rms_norm_eps);
+  args.hidden = chunk.hidden.data_ptr();
+  if (after >= 0) {
+    const RowLayer& linears = row_layers_[static_cast<size_t>(after)];
+    KVLAB_CHECK(attended.is_contiguous());
+    args.attended = attended.const_data_ptr();
+    args.o = linears.o.packed();
+    args.gate_up = linears.gate_up.packed();
+    args.down = linears.down.packed();
+    args.mlp_norm = weights_.layers[static_cast<size_t>(after)].mlp_norm.const_data_ptr();
+  }
+  if (last) {
+    args.norm = weights_.final_norm.const_data_ptr();
+    chunk.normed = at::empty_like(chunk.hidden);
+    args.normed = chunk.normed.data_ptr();
+    prefill_rows(args);
+    return;
+  }
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(next)];
+  LayerState& state = progress.state->layers[static_cast<size_t>(next)];
+  const RotaryEmbedding::Tables angles = rotary_.tables(chunk.first, count);
+  args.norm = layer.attention_norm.const_data_ptr();
+  args.qkv = row_layers_[static_cast<size_t>(next)].qkv.packed();
+  args.num_heads = config_.num_heads;
+  args.num_kv_heads = config_.num_kv_heads;
+  args.head_dim = config_.head_dim;
+  args.q_norm = layer.q_norm.defined() ? layer.q_norm.const_data_ptr() : nullptr;
+  args.k_norm = layer.k_norm.defined() ? layer.k_norm.const_data_ptr() : nullptr;
+  args.cos = angles.cos.const_data_ptr<float>();
+  args.sin = angles.sin.const_data_ptr<float>();
+  args.rotate_queries = !progress.needs.query_moments;
+  if (!chunk.queries.defined()) {
+    chunk.queries = at::empty({count, config_.num_heads, config_.head_dim}, chunk.hidden.options())
+                        .transpose(0, 1);
+  }
+  args.queries = mutable_head_rows(chunk.queries);
+  args.keys = mutable_head_rows(state.keys.narrow(1, chunk.first, count));
+  args.values = mutable_head_rows(state.values.narrow(1, chunk.first, count));
+  prefill_rows(args);
+}
+
+// The chunk's queries to whoever wants them, and attention. Returns [rows, num_heads * head_dim]:
+// all rows, or in the last layer the prompt's last row, or undefined where that is not in this
+// chunk.
+at::Tensor TransformerLm::prefill_attention_part(int64_t layer_index, const PrefillChunk& chunk,
+                                                 PrefillProgress& progress) {
+  LayerState& state = progress.state->layers[static_cast<size_t>(layer_index)];
+  const at::Tensor& queries = chunk.queries;
+  const int64_t first = chunk.first;
+  const int64_t count = queries.size(1);
+  const int64_t end = first + count;
+  if (progress.needs.query_moments) {  // of the queries before rotation
+    const RotaryEmbedding::Tables angles = rotary_.tables(first, count);
     const int64_t skip = std::clamp<int64_t>(progress.needs.moments_from - first, 0, count);
     progress.moments[static_cast<size_t>(layer_index)].add(queries.narrow(1, skip, count - skip));
     rotate_into(queries, angles.cos, angles.sin, {}, 0, queries);
-  } else {
-    rotate_into(queries, angles.cos, angles.sin, layer.q_norm, config_.rms_norm_eps, queries);
   }
   const int64_t tail = state.tail_queries.size(1);
   const int64_t tail_begin = std::max(first, progress.prompt_len() - tail);

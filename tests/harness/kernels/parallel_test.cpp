@@ -9,12 +9,23 @@
 namespace kvlab {
 namespace {
 
-class ParallelTest : public testing::Test {
+class ParallelTest : public testing::TestWithParam<ThreadPool> {
  protected:
+  void SetUp() override { set_kernel_thread_pool(GetParam()); }
+  void TearDown() override { set_kernel_thread_pool(before_); }
+
+ private:
   LevelGuard guard_{cpu_level()};
+  ThreadPool before_ = kernel_thread_pool();
 };
 
-TEST_F(ParallelTest, RunsEveryTaskOnceWithAThreadNumberInRange) {
+INSTANTIATE_TEST_SUITE_P(Pools, ParallelTest,
+                         testing::Values(ThreadPool::kShared, ThreadPool::kOwn),
+                         [](const testing::TestParamInfo<ThreadPool>& pool) {
+                           return pool.param == ThreadPool::kOwn ? "own" : "shared";
+                         });
+
+TEST_P(ParallelTest, RunsEveryTaskOnceWithAThreadNumberInRange) {
   for (int threads = 1; threads <= 6; ++threads) {
     set_kernel_threads(threads);
     EXPECT_EQ(kernel_threads(), threads);
@@ -35,7 +46,7 @@ TEST_F(ParallelTest, RunsEveryTaskOnceWithAThreadNumberInRange) {
   }
 }
 
-TEST_F(ParallelTest, ManyShortCallsInARowAllFinish) {
+TEST_P(ParallelTest, ManyShortCallsInARowAllFinish) {
   set_kernel_threads(4);
   std::atomic<int64_t> sum{0};
   for (int call = 0; call < 5000; ++call) {
@@ -44,7 +55,7 @@ TEST_F(ParallelTest, ManyShortCallsInARowAllFinish) {
   EXPECT_EQ(sum.load(), 5000 * 10);
 }
 
-TEST_F(ParallelTest, CallsFromInsideATaskRunToTheEnd) {
+TEST_P(ParallelTest, CallsFromInsideATaskRunToTheEnd) {
   set_kernel_threads(3);
   std::atomic<int> inner{0};
   parallel_for(8, [&](int64_t, int) {
@@ -57,7 +68,7 @@ TEST_F(ParallelTest, CallsFromInsideATaskRunToTheEnd) {
   EXPECT_EQ(inner.load(), 32);
 }
 
-TEST_F(ParallelTest, CallsFromSeveralThreadsAtOnceAllFinish) {
+TEST_P(ParallelTest, CallsFromSeveralThreadsAtOnceAllFinish) {
   set_kernel_threads(3);
   std::atomic<int> runs{0};
   std::vector<std::thread> callers;
@@ -74,7 +85,7 @@ TEST_F(ParallelTest, CallsFromSeveralThreadsAtOnceAllFinish) {
   EXPECT_EQ(runs.load(), 4 * 200 * 7);
 }
 
-TEST_F(ParallelTest, ScratchIsAlignedAndSlotsDoNotOverlap) {
+TEST_P(ParallelTest, ScratchIsAlignedAndSlotsDoNotOverlap) {
   char* caller = static_cast<char*>(thread_scratch(0, 1000));
   char* task = static_cast<char*>(thread_scratch(1, 100000));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(caller) % 64, 0U);
