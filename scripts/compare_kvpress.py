@@ -1,107 +1,152 @@
 #!/usr/bin/env python3
-"""Runs kvpress over RULER files, cell by cell, with timings and replies.
+"""A whole sweep in kvlab and its cells in kvpress, timed in one run on one machine.
 
-    python3 -m venv peers && peers/bin/pip install torch==2.11.0 transformers==5.2.0 kvpress==0.5.5
-    peers/bin/python scripts/compare_kvpress.py --model DIR --files ruler/*.jsonl --samples 5 \
-        --presses full snapkv pyramidkv streaming_llm tova --budgets 64 128 256 512 \
-        --out kvpress.jsonl [--kvlab 'build/release/kvlab run SWEEP.json --db FILE']
+    scripts/compare_kvpress.py --cells 24 --out kvpress.jsonl     # about 10 minutes
+    scripts/compare_kvpress.py --cells 0 --out kvpress.jsonl      # every cell: more than an hour
 
-Files are RULER's JSON lines (`input`, `outputs`, `answer_prefix`); the file's name is the task. Every
-(sample, press, budget) goes through kvpress's own text-generation pipeline as its evaluation does
-it: the whole input, question included, is the compressed context; assistant header and answer prefix
-follow outside it; one prefill for each cell. Budgets are entries per layer and KV head, turned into
-kvpress's compression ratio for each prompt; --ratios gives ratios directly.
+The sweep: RULER at 4,096 tokens, 5 tasks x 5 samples, SnapKV, PyramidKV, StreamingLLM and TOVA with
+kvpress's own settings at 4 budgets, and the full cache: 425 cells. Needs the release build and the
+default model (scripts/setup) and installs kvpress on its first run (scripts/peers.py).
 
---out gets one JSON line a cell: task, index, press, its parameters, ratio, kept entries, context and
-new tokens, seconds (prefill and decoding apart), reply, references. A run that was cut short goes on
-where it stopped. The summary on the screen sums the seconds per press and over all; with --kvlab
-that command (cells chosen to match, by you) is timed before and after, and the ratio of the totals
-is printed, its faster and its slower run apart.
+1. kvlab writes the prompts (kvlab data ruler) and runs the whole sweep into a new database. Its time is
+   that of the program: loading the model, every prefill, every reply, storing the rows.
+2. kvpress runs --cells of the same cells, a random choice with a fixed seed, the same share of every
+   press (0: all of them), through its own text-generation pipeline as its evaluation does: the input
+   with its question is the compressed context, assistant header and answer prefix follow outside it,
+   one prefill a cell. Each reply is exactly as long as kvlab's reply in that cell (stop ids are
+   ignored). Loading the model is not counted. Budgets, entries per layer and KV head, become kvpress's
+   compression ratio for each prompt.
+3. kvlab runs the whole sweep again, into another database (not with --once).
 
---new-tokens N makes every reply exactly N tokens long (stop ids are ignored), for comparisons of
-time at equal numbers of new tokens.
+kvpress's time for all cells is the sum over its presses of the mean cell times the number of cells; with
+--cells 0 it is what was measured. The ratio is given to kvlab's slower and to its faster run.
+--out gets one JSON line for each cell of kvpress: task, sample, press, budget, seconds, reply.
 """
 
 import argparse
 import json
 import pathlib
+import random
+import sqlite3
+import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from importlib import metadata
 
-import kvpress
-import torch
-import transformers
-from transformers import AutoModelForCausalLM, AutoTokenizer
+import peers
 
-NEW_TOKENS = {"niah": 128, "vt": 30, "cwe": 120, "fwe": 50, "qa": 32}  # RULER's own limits
+peers.use_peers()
 
+import kvpress  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
 
-def snapkv(args, ratio, kind=None):
-    settings = {name: getattr(args, name) for name in ("window_size", "kernel_size")
-                if getattr(args, name)}
-    return (kind or kvpress.SnapKVPress)(ratio, **settings)
-
-
-PRESSES = {
-    "full": lambda args, ratio: None,
-    "snapkv": snapkv,
-    "pyramidkv": lambda args, ratio: snapkv(args, ratio, kvpress.PyramidKVPress),
-    "adakv": lambda args, ratio: kvpress.AdaKVPress(snapkv(args, ratio)),
-    "streaming_llm": lambda args, ratio: kvpress.StreamingLLMPress(ratio),
-    "tova": lambda args, ratio: kvpress.TOVAPress(ratio),
-    "knorm": lambda args, ratio: kvpress.KnormPress(ratio),
-    "keydiff": lambda args, ratio: kvpress.KeyDiffPress(ratio),
-    "expected_attention": lambda args, ratio: kvpress.ExpectedAttentionPress(ratio),
-    "observed_attention": lambda args, ratio: kvpress.ObservedAttentionPress(ratio),
+TASKS = ("niah_single_1", "niah_multikey_2", "niah_multikey_3", "vt", "fwe")
+# kvlab's method with kvpress's settings, and the press.
+METHODS = {
+    "full": ("full", lambda ratio: None),
+    "snapkv": ({"name": "snapkv", "params": {"variant": "kvpress"}}, kvpress.SnapKVPress),
+    "pyramidkv": ({"name": "pyramidkv", "params": {"variant": "kvpress"}}, kvpress.PyramidKVPress),
+    "adakv": ("adakv", lambda ratio: kvpress.AdaKVPress(kvpress.SnapKVPress(ratio))),
+    "streaming_llm": ("streaming_llm", kvpress.StreamingLLMPress),
+    "tova": ({"name": "tova", "params": {"variant": "kvpress"}}, kvpress.TOVAPress),
+    "knorm": ("knorm", kvpress.KnormPress),
+    "keydiff": ("keydiff", kvpress.KeyDiffPress),
+    "expected_attention": ("expected_attention", kvpress.ExpectedAttentionPress),
 }
 
 
 def parse_arguments():
     parser = argparse.ArgumentParser(
         description=__doc__.splitlines()[0],
-        epilog="See the first lines of this file for the environment and the file layouts.")
-    parser.add_argument("--model", required=True, type=pathlib.Path, help="Hugging Face directory")
-    parser.add_argument("--files", required=True, nargs="+", type=pathlib.Path)
-    parser.add_argument("--samples", type=int, default=5, help="first so many of each file")
-    parser.add_argument("--presses", nargs="+", default=["full", "snapkv"], choices=list(PRESSES))
-    parser.add_argument("--budgets", nargs="*", type=int, default=[], help="entries kept")
-    parser.add_argument("--ratios", nargs="*", type=float, default=[], help="shares evicted")
-    parser.add_argument("--window-size", type=int, help="SnapKV family; kvpress's default is 64")
-    parser.add_argument("--kernel-size", type=int, help="SnapKV family; kvpress's default is 5")
-    parser.add_argument("--new-tokens", type=int, help="exactly so many in every reply")
+        epilog="See the first lines of this file for what is measured and how.")
+    parser.add_argument("--model", type=pathlib.Path, default=peers.default_model(),
+                        help="Hugging Face directory (default: the default model)")
+    parser.add_argument("--length", type=int, default=4096, help="tokens of a RULER prompt")
+    parser.add_argument("--tasks", nargs="+", default=list(TASKS))
+    parser.add_argument("--samples", type=int, default=5, help="of each task")
+    parser.add_argument("--methods", nargs="+", choices=list(METHODS),
+                        default=["full", "snapkv", "pyramidkv", "streaming_llm", "tova"])
+    parser.add_argument("--budgets", nargs="+", type=int, default=[64, 128, 256, 512])
+    parser.add_argument("--cells", type=int, default=24, help="kvpress's cells; 0: all")
+    parser.add_argument("--seed", type=int, default=1, help="of the choice of cells")
+    parser.add_argument("--once", action="store_true", help="run kvlab's sweep only once")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--dtype", choices=("bfloat16", "float32"), default="bfloat16")
-    parser.add_argument("--out", required=True, type=pathlib.Path)
-    parser.add_argument("--kvlab", metavar="COMMAND", help="timed before and after, see above")
+    parser.add_argument("--kvlab", type=pathlib.Path, default=peers.build_folder() / "kvlab")
+    parser.add_argument("--out", type=pathlib.Path, help="kvpress's cells as JSON lines")
     args = parser.parse_args()
-    missing = [str(f) for f in args.files if not f.is_file()]
-    if missing:
-        parser.error(f"no such file: {', '.join(missing)}")
-    if set(args.presses) - {"full"} and not args.budgets and not args.ratios:
-        parser.error("give --budgets or --ratios")
-    if any(not 0 <= r < 1 for r in args.ratios) or any(b < 1 for b in args.budgets):
-        parser.error("--ratios are within [0, 1), --budgets at least 1")
+    if not (args.model / "config.json").is_file():
+        parser.error(f"{args.model} has no config.json; scripts/setup makes the default model")
+    if not args.kvlab.is_file():
+        parser.error(f"no {args.kvlab}; scripts/setup builds it")
+    if args.cells < 0 or args.samples < 1 or args.threads < 1 or min(args.budgets) < 1:
+        parser.error("--cells is 0 or more; --samples, --threads and --budgets are 1 or more")
     return args
 
 
-def read_samples(path, count):
-    with path.open(encoding="utf-8") as file:
-        for number, line in enumerate(file):
-            if number == count:
-                return
-            try:
-                record = json.loads(line)
-                yield {"input": record["input"], "outputs": record["outputs"],
-                       "answer_prefix": record.get("answer_prefix", ""),
-                       "index": record.get("index", number)}
-            except (json.JSONDecodeError, KeyError, TypeError) as error:
-                sys.exit(f"error: {path}, line {number + 1}: not a RULER record ({error!r})")
+def call(command):
+    done = subprocess.run([str(part) for part in command], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        sys.exit(f"error: exit status {done.returncode} of {' '.join(map(str, command))}\n"
+                 f"{done.stderr[-1000:]}")
+
+
+def write_prompts(args, folder):
+    """RULER's JSON lines, one file a task; returns {(task, index): record}."""
+    records = {}
+    for task in args.tasks:
+        path = folder / f"{task}.jsonl"
+        call([args.kvlab, "data", "ruler", "--task", task, "--length", args.length, "--samples",
+              args.samples, "--tokenizer", args.model, "--out", path])
+        for index, line in enumerate(path.read_text(encoding="utf-8").splitlines()):
+            records[task, index] = json.loads(line)
+    return records
+
+
+def write_sweep(args, prompts, path):
+    sweep = {"name": "compare_kvpress", "model": str(args.model.resolve()), "dtype": args.dtype,
+             "threads": args.threads,
+             "benchmarks": [{"name": "ruler", "folder": str(prompts), "tasks": args.tasks}],
+             "methods": [METHODS[name][0] for name in args.methods], "budgets": args.budgets}
+    path.write_text(json.dumps(sweep), encoding="utf-8")
+
+
+def run_kvlab(args, sweep, database):
+    """Seconds of the whole program, and its cells: {(task, index, method, budget): new tokens}."""
+    start = time.perf_counter()
+    call([args.kvlab, "run", sweep, "--db", database])
+    seconds = time.perf_counter() - start
+    with sqlite3.connect(database) as connection:
+        rows = connection.execute(
+            "SELECT task, sample_index, method, budget, new_tokens, status FROM cells").fetchall()
+    bad = [row for row in rows if row[5] != "ok"]
+    if bad:
+        sys.exit(f"error: kvlab's cell {bad[0]} is not ok")
+    return seconds, {(task, index, method, 0 if method == "full" else int(budget)): tokens
+                     for task, index, method, budget, tokens, _ in rows}
+
+
+def choose_cells(args, cells):
+    """The same share of every method's cells, in random order."""
+    generator = random.Random(args.seed)
+    chosen = []
+    for method in args.methods:
+        own = sorted(key for key in cells if key[2] == method)
+        count = len(own) if args.cells == 0 else max(2, round(args.cells * len(own) / len(cells)))
+        chosen += generator.sample(own, min(len(own), count))
+    generator.shuffle(chosen)
+    return chosen
 
 
 def ratio_of(budget, length):
     """kvpress keeps int(length * (1 - ratio)) entries: the ratio for which that is `budget`."""
+    if budget == 0 or budget >= length:
+        return 0.0
     ratio = 1 - budget / length
     while int(length * (1 - ratio)) < budget:
         ratio -= 2.0 ** -53
@@ -111,17 +156,16 @@ def ratio_of(budget, length):
 class Pipeline:
     """kvpress's pipeline with the seconds of prefill, and of all, written down."""
 
-    def __init__(self, args, attention):
+    def __init__(self, args):
         self.model = AutoModelForCausalLM.from_pretrained(
-            str(args.model), dtype=getattr(torch, args.dtype), attn_implementation=attention,
+            str(args.model), dtype=getattr(torch, args.dtype), attn_implementation="sdpa",
             local_files_only=True).eval()
+        self.model.generation_config.eos_token_id = -1  # every reply as long as it is told to be
         self.tokenizer = AutoTokenizer.from_pretrained(str(args.model), local_files_only=True)
         self.pipe = transformers.pipeline("kv-press-text-generation", model=self.model,
                                           tokenizer=self.tokenizer)
         self.model.model.register_forward_hook(self.note)
-        self.prefilled_at, self.prefilled, self.kept, self.new_tokens = 0.0, False, 0, 0
-        if args.new_tokens:
-            self.model.generation_config.eos_token_id = -1
+        self.prefilled_at, self.prefilled, self.new_tokens = 0.0, False, 0
 
     def note(self, module, inputs, output):
         """The first forward of a cell is its prefill, the second reads the prefix, then tokens."""
@@ -130,110 +174,81 @@ class Pipeline:
         else:
             self.new_tokens += 1
 
-    def context_ids(self, sample):
-        prepared = self.pipe.preprocess(sample["input"], [""], sample["answer_prefix"], 1 << 30)
-        return prepared["context_ids"].shape[1]
-
-    def run(self, sample, press, max_new_tokens):
+    def run(self, record, method, budget, max_new_tokens):
+        prefix = record.get("answer_prefix", "")
+        prepared = self.pipe.preprocess(record["input"], [""], prefix, 1 << 30)
+        length = prepared["context_ids"].shape[1]
+        press = METHODS[method][1](ratio_of(budget, length)) if method != "full" else None
         self.prefilled, self.new_tokens = False, 0
         cache = transformers.DynamicCache()
         start = time.perf_counter()
-        answer = self.pipe(sample["input"], question="", answer_prefix=sample["answer_prefix"],
-                           press=press, max_new_tokens=max_new_tokens, cache=cache)["answer"]
+        answer = self.pipe(record["input"], question="", answer_prefix=prefix, press=press,
+                           max_new_tokens=max_new_tokens, cache=cache)["answer"]
         end = time.perf_counter()
-        return {"reply": answer, "seconds": end - start,
-                "prefill_seconds": self.prefilled_at - start, "new_tokens": self.new_tokens,
-                "entries_layer_0": cache.get_seq_length(0)}
+        return {"seconds": end - start, "prefill_seconds": self.prefilled_at - start,
+                "context_tokens": length, "new_tokens": self.new_tokens, "reply": answer}
 
 
-def time_kvlab(command):
-    start = time.perf_counter()
-    done = subprocess.run(command, shell=True, stdout=subprocess.DEVNULL)
-    if done.returncode != 0:
-        sys.exit(f"error: exit status {done.returncode} of: {command}")
-    return time.perf_counter() - start
+def run_kvpress(args, records, cells, chosen):
+    torch.set_num_threads(args.threads)
+    torch.set_grad_enabled(False)
+    transformers.utils.logging.disable_progress_bar()
+    pipe = Pipeline(args)
+    pipe.run({"input": "warm " * 64}, "full", 0, 2)
+    rows = []
+    for number, key in enumerate(chosen):
+        task, index, method, budget = key
+        row = {"task": task, "index": index, "press": method, "budget": budget,
+               **pipe.run(records[task, index], method, budget, cells[key]),
+               "outputs": records[task, index]["outputs"]}
+        rows.append(row)
+        print(f"{number + 1} of {len(chosen)}: {task} {index} {method} {budget or ''}: "
+              f"{row['seconds']:.1f} s", file=sys.stderr)
+        if args.out:
+            with args.out.open("a", encoding="utf-8") as out:
+                out.write(json.dumps(row) + "\n")
+    return rows
 
 
-def cells_of(args, pipe, sample):
-    """(press, label, ratio) of a sample's cells, the full cache once."""
-    length = pipe.context_ids(sample)
-    for name in args.presses:
-        if name == "full":
-            yield name, "full", 0.0, length
-            continue
-        for budget in args.budgets:
-            yield name, f"n{budget}", ratio_of(budget, length) if budget < length else 0.0, length
-        for ratio in args.ratios:
-            yield name, f"r{ratio:g}", ratio, length
-
-
-def done_cells(path):
-    if not path.exists():
-        return {}
-    text = path.read_text(encoding="utf-8")
-    if text and not text.endswith("\n"):  # cut short in the middle of a line
-        text = text[: text.rfind("\n") + 1]
-        path.write_text(text, encoding="utf-8")
-    rows = [json.loads(line) for line in text.splitlines()]
-    return {(r["task"], r["index"], r["press"], r["cell"]): r for r in rows}
+def print_summary(args, cells, kvlab_seconds, rows):
+    times = " and ".join(f"{seconds:.1f}" for seconds in kvlab_seconds)
+    print(f"kvlab: {len(cells)} cells, {sum(cells.values())} new tokens: {times} s")
+    print(f"\nkvpress {metadata.version('kvpress')} on transformers {transformers.__version__}")
+    print(f"{'press':16} {'cells':>6} {'timed':>6} {'seconds a cell':>28} {'prefill':>8} {'tokens':>7}")
+    total = 0.0
+    for method in args.methods:
+        own = [row for row in rows if row["press"] == method]
+        count = sum(key[2] == method for key in cells)
+        seconds = [row["seconds"] for row in own]
+        mean = statistics.mean(seconds)
+        total += mean * count
+        print(f"{method:16} {count:6} {len(own):6} "
+              f"{f'{mean:.2f} ({min(seconds):.2f} to {max(seconds):.2f})':>28} "
+              f"{statistics.mean(r['prefill_seconds'] for r in own):8.2f} "
+              f"{statistics.mean(r['new_tokens'] for r in own):7.1f}")
+    how = "measured" if len(rows) == len(cells) else f"from {len(rows)} of {len(cells)} cells"
+    print(f"all cells: {total:.0f} s ({how})")
+    print(f"kvpress takes {total / max(kvlab_seconds):.1f} to {total / min(kvlab_seconds):.1f} times "
+          "as long as kvlab")
 
 
 def main():
     args = parse_arguments()
-    torch.set_num_threads(args.threads)
-    torch.set_grad_enabled(False)
-    transformers.utils.logging.disable_progress_bar()
-    kvlab = [time_kvlab(args.kvlab)] if args.kvlab else []
-    pipes = {"sdpa": Pipeline(args, "sdpa")}
-    if "observed_attention" in args.presses:
-        pipes["eager"] = Pipeline(args, "eager")
-    for pipe in pipes.values():  # warm-up
-        pipe.run({"input": "warm " * 64, "answer_prefix": ""}, None, 2)
-    earlier = done_cells(args.out)
-    rows, resumed = {}, 0  # of the cells asked for
-    with args.out.open("a", encoding="utf-8") as out:
-        for path in args.files:
-            task = path.stem
-            new_tokens = args.new_tokens or NEW_TOKENS.get(task.split("_")[0], 128)
-            for sample in read_samples(path, args.samples):
-                for name, label, ratio, length in cells_of(args, pipes["sdpa"], sample):
-                    key = (task, sample["index"], name, label)
-                    if key in earlier:
-                        rows[key] = earlier[key]
-                        resumed += 1
-                        continue
-                    pipe = pipes["eager" if name == "observed_attention" else "sdpa"]
-                    row = {"task": task, "index": sample["index"], "press": name, "cell": label,
-                           "ratio": ratio, "context_tokens": length,
-                           "window_size": args.window_size, "kernel_size": args.kernel_size,
-                           **pipe.run(sample, PRESSES[name](args, ratio), new_tokens),
-                           "outputs": sample["outputs"], "dtype": args.dtype,
-                           "threads": args.threads, "kvpress": metadata.version("kvpress"),
-                           "transformers": transformers.__version__, "torch": torch.__version__}
-                    rows[key] = row
-                    out.write(json.dumps(row) + "\n")
-                    out.flush()
-                    print(f"{task} {sample['index']} {name} {label}: {row['seconds']:.1f} s",
-                          file=sys.stderr)
-    if args.kvlab:
-        kvlab.append(time_kvlab(args.kvlab))
-    print_summary(rows, kvlab, resumed)
-
-
-def print_summary(rows, kvlab, resumed):
-    print(f"{'press':20} {'cells':>6} {'seconds':>9} {'prefill':>9} {'new tokens':>11}")
-    for name in dict.fromkeys(row["press"] for row in rows.values()):
-        own = [row for row in rows.values() if row["press"] == name]
-        print(f"{name:20} {len(own):6} {sum(r['seconds'] for r in own):9.1f} "
-              f"{sum(r['prefill_seconds'] for r in own):9.1f} {sum(r['new_tokens'] for r in own):11}")
-    total = sum(row["seconds"] for row in rows.values())
-    print(f"{'all':20} {len(rows):6} {total:9.1f}")
-    if kvlab and resumed:
-        print(f"kvlab's command: {kvlab[0]:.1f} s before, {kvlab[1]:.1f} s after; no ratio, since "
-              f"{resumed} cells are from an earlier run: name a new --out to time all side by side")
-    elif kvlab:
-        print(f"kvlab's command: {kvlab[0]:.1f} s before, {kvlab[1]:.1f} s after; kvpress takes "
-              f"{total / max(kvlab):.1f} to {total / min(kvlab):.1f} times as long")
+    if args.out:
+        args.out.write_text("", encoding="utf-8")
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prompts = folder / str(args.length)
+        prompts.mkdir()
+        records = write_prompts(args, prompts)
+        write_sweep(args, prompts, folder / "sweep.json")
+        first, cells = run_kvlab(args, folder / "sweep.json", folder / "first.sqlite")
+        print(f"kvlab: {first:.1f} s", file=sys.stderr)
+        rows = run_kvpress(args, records, cells, choose_cells(args, cells))
+        seconds = [first]
+        if not args.once:
+            seconds.append(run_kvlab(args, folder / "sweep.json", folder / "second.sqlite")[0])
+        print_summary(args, cells, seconds, rows)
 
 
 if __name__ == "__main__":

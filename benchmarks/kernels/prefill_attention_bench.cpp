@@ -37,6 +37,7 @@ void shapes(benchmark::internal::Benchmark* bench) {
   bench->ArgNames({"q", "kv", "heads", "kv_heads", "head_dim"})
       ->Args({4096, 4096, 9, 3, 64})
       ->Args({2048, 4096, 9, 3, 64})
+      ->Args({8000, 8000, 9, 3, 64})
       ->Args({2048, 2048, 32, 8, 128})
       ->UseRealTime()
       ->Unit(benchmark::kMillisecond);

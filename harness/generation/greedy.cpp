@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/kernels/argmax.h"
 
 namespace kvlab {
 namespace {
@@ -23,11 +24,14 @@ bool contains(std::span<const int32_t> ids, int64_t id) {
 
 // The best id that is not in `banned`; -1 where there is none.
 int32_t best_id(std::span<const float> logits, std::span<const int32_t> banned) {
+  if (banned.empty()) {
+    return static_cast<int32_t>(argmax(logits.data(), static_cast<int64_t>(logits.size())));
+  }
   int64_t best = -1;
   float best_value = -std::numeric_limits<float>::infinity();
   for (size_t i = 0; i < logits.size(); ++i) {
     const bool better = best < 0 ? !(logits[i] != logits[i]) : logits[i] > best_value;
-    if (better && (banned.empty() || !contains(banned, static_cast<int64_t>(i)))) {
+    if (better && !contains(banned, static_cast<int64_t>(i))) {
       best = static_cast<int64_t>(i);
       best_value = logits[i];
     }

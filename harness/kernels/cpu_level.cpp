@@ -19,6 +19,14 @@ bool has_avx512() {
 #endif
 }
 
+bool pair_products_are_fast() {
+#if defined(__x86_64__)
+  return !__builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
 CpuLevel initial_level() {
   const std::vector<CpuLevel> levels = supported_cpu_levels();
   if (const char* name = std::getenv("KVLAB_CPU_LEVEL"); name != nullptr) {
@@ -28,7 +36,8 @@ CpuLevel initial_level() {
       }
     }
   }
-  return levels.back();
+  return levels.back() == CpuLevel::kAvx512Widen && pair_products_are_fast() ? CpuLevel::kAvx512
+                                                                             : levels.back();
 }
 
 std::atomic<CpuLevel>& current_level() {
@@ -46,6 +55,8 @@ std::string_view cpu_level_name(CpuLevel level) {
       return "portable";
     case CpuLevel::kAvx512:
       return "avx512";
+    case CpuLevel::kAvx512Widen:
+      return "avx512_widen";
   }
   return "unknown";
 }
@@ -54,6 +65,7 @@ std::vector<CpuLevel> supported_cpu_levels() {
   std::vector<CpuLevel> levels = {CpuLevel::kReference, CpuLevel::kPortable};
   if (has_avx512()) {
     levels.push_back(CpuLevel::kAvx512);
+    levels.push_back(CpuLevel::kAvx512Widen);
   }
   return levels;
 }

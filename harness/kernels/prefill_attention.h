@@ -27,8 +27,8 @@ struct PrefillAttentionArgs {
   float* logsumexp = nullptr;
 };
 
-// Softmax and sums in float32; for bfloat16 the weights are rounded to bfloat16 before they meet
-// the values. The result does not depend on the number of threads.
+// Softmax and sums in float32; for bfloat16 the weights may be rounded to bfloat16 before they meet
+// the values (CpuLevel::kAvx512 does). The result does not depend on the number of threads.
 void prefill_attention(const PrefillAttentionArgs& args);
 
 // The same in plain float32 loops.

@@ -12,9 +12,9 @@ constexpr float kLog2E = 1.44269504088896341F;
 constexpr float kLowest = -1e30F;
 constexpr int kTile = 8;  // keys or dimensions of a register tile: 8 x 3 accumulators
 
-// What differs between the element types. A step is what one fused operation takes of a row: one
-// float, or two bfloat16. Memory of a step: 4 bytes.
-template <typename Element>
+// How two rows are multiplied. A step is what one fused operation takes of a row: one float, or two
+// bfloat16. Memory of a step: 4 bytes.
+template <typename Factor>
 struct Ops;
 
 template <>
@@ -22,10 +22,6 @@ struct Ops<float> {
   static constexpr int64_t kPerStep = 1;
   static __m512 fused(__m512 sum, __m512i a, __m512i b) {
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
-  }
-  // 2 to the (score - largest) * factor, where offset = largest * factor.
-  static __m512 weight(__m512 score, __m512 largest, __m512 factor, __m512 /*offset*/) {
-    return avx512::exp2_ps<6>(_mm512_mul_ps(_mm512_sub_ps(score, largest), factor));
   }
 };
 
@@ -35,10 +31,17 @@ struct Ops<BFloat16> {
   static __m512 fused(__m512 sum, __m512i a, __m512i b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   }
-  static __m512 weight(__m512 score, __m512 /*largest*/, __m512 factor, __m512 offset) {
+};
+
+// 2 to the (score - largest) * factor, where offset = largest * factor; as exact as the elements.
+template <typename Element>
+inline __m512 weight_of(__m512 score, __m512 largest, __m512 factor, __m512 offset) {
+  if constexpr (sizeof(Element) == 4) {
+    return avx512::exp2_ps<6>(_mm512_mul_ps(_mm512_sub_ps(score, largest), factor));
+  } else {
     return avx512::exp2_ps<4>(_mm512_fmsub_ps(score, factor, offset));
   }
-};
+}
 
 inline __m512i broadcast(const void* step) {
   int32_t bits = 0;
@@ -46,8 +49,8 @@ inline __m512i broadcast(const void* step) {
   return _mm512_set1_epi32(bits);
 }
 
-// kPanels registers of queries.
-template <typename Element, int kPanels>
+// kPanels registers of queries. Rows are multiplied as Factors; bfloat16 Elements may be widened.
+template <typename Element, typename Factor, int kPanels>
 class Block final {
  public:
   explicit Block(const PrefillBlock& block)
@@ -58,7 +61,7 @@ class Block final {
         queries_(block.scratch),
         output_(queries_ + kQueryBlock * head_dim_),
         scores_(output_ + kQueryBlock * head_dim_),
-        weights_(scores_ + kQueryBlock * kKeyBlock),
+        weights_(kPerStep == 1 ? scores_ : scores_ + kQueryBlock * kKeyBlock),
         factor_(args_.scale * kLog2E) {}
 
   void run() {
@@ -83,7 +86,8 @@ class Block final {
   }
 
  private:
-  static constexpr int64_t kPerStep = Ops<Element>::kPerStep;
+  static constexpr int64_t kPerStep = Ops<Factor>::kPerStep;
+  static constexpr bool kWidened = sizeof(Factor) > sizeof(Element);
   static constexpr int64_t kUnmasked = INT64_MIN;
   static constexpr int64_t kLanes = 16 * kPanels;
 
@@ -100,9 +104,13 @@ class Block final {
                           block_.head * args_.queries.head_stride +
                           (block_.q_begin + lane) * args_.queries.row_stride;
       for (int64_t d = 0; d < head_dim_; ++d) {
-        std::memcpy(
-            reinterpret_cast<Element*>(queries_ + d / kPerStep * kLanes + lane) + d % kPerStep,
-            query + d, sizeof(Element));
+        auto* place =
+            reinterpret_cast<Factor*>(queries_ + d / kPerStep * kLanes + lane) + d % kPerStep;
+        if constexpr (kWidened) {
+          *place = to_float(query[d]);
+        } else {
+          std::memcpy(place, query + d, sizeof(Element));
+        }
       }
     }
 #pragma GCC unroll 3
@@ -114,10 +122,17 @@ class Block final {
 
   // scores_[i, lane] of keys [key, key + count); returns the largest so far as if all were seen.
   Lanes score_keys(int64_t key, int64_t count) {
-    const char* rows = reinterpret_cast<const char*>(static_cast<const Element*>(args_.keys.data) +
-                                                     block_.kv_head * args_.keys.head_stride +
-                                                     key * args_.keys.row_stride);
-    const int64_t row_bytes = args_.keys.row_stride * static_cast<int64_t>(sizeof(Element));
+    const Factor* keys = nullptr;
+    int64_t row_stride = 0;
+    if constexpr (kWidened) {
+      keys = block_.wide_keys + key * head_dim_;
+      row_stride = head_dim_;
+    } else {
+      keys = row_of<Factor>(args_.keys, block_.kv_head, key);
+      row_stride = args_.keys.row_stride;
+    }
+    const char* rows = reinterpret_cast<const char*>(keys);
+    const int64_t row_bytes = row_stride * static_cast<int64_t>(sizeof(Factor));
     Lanes largest = largest_;
     int64_t i = 0;
     for (; i + kTile <= count; i += kTile) {
@@ -154,7 +169,7 @@ class Block final {
         const __m512i k = broadcast(fours[i / 4] + i % 4 * row_bytes + 4 * step);
 #pragma GCC unroll 3
         for (int p = 0; p < kPanels; ++p) {
-          sums[i][p] = Ops<Element>::fused(sums[i][p], k, q[p]);
+          sums[i][p] = Ops<Factor>::fused(sums[i][p], k, q[p]);
         }
       }
     }
@@ -215,8 +230,8 @@ class Block final {
         __m512 weights[kPerStep];
 #pragma GCC unroll 2
         for (int64_t j = 0; j < kPerStep; ++j) {
-          weights[j] = Ops<Element>::weight(_mm512_load_ps(scores_ + (i + j) * kLanes + 16 * p),
-                                            largest.panel[p], factor, offset[p]);
+          weights[j] = weight_of<Element>(_mm512_load_ps(scores_ + (i + j) * kLanes + 16 * p),
+                                          largest.panel[p], factor, offset[p]);
           if (place != kUnmasked) {
             const __mmask16 mask =
                 i + j < count ? seen_by(place + i + j, args_.sliding_window, p) : __mmask16{0};
@@ -265,6 +280,8 @@ class Block final {
   const char* value_row(int64_t key, int64_t step) const {
     if constexpr (kPerStep == 2) {
       return reinterpret_cast<const char*>(block_.value_pairs + (key + 2 * step) * head_dim_);
+    } else if constexpr (kWidened) {
+      return reinterpret_cast<const char*>(block_.wide_values + (key + step) * head_dim_);
     } else {
       return reinterpret_cast<const char*>(static_cast<const float*>(args_.values.data) +
                                            block_.kv_head * args_.values.head_stride +
@@ -297,7 +314,7 @@ class Block final {
         const __m512i v = broadcast(values + step * step_bytes + 4 * i);
 #pragma GCC unroll 3
         for (int p = 0; p < kPanels; ++p) {
-          sums[i][p] = Ops<Element>::fused(sums[i][p], v, w[p]);
+          sums[i][p] = Ops<Factor>::fused(sums[i][p], v, w[p]);
         }
       }
     }
@@ -360,20 +377,20 @@ class Block final {
   float* queries_;
   float* output_;   // [head_dim, kLanes], not yet divided
   float* scores_;   // [kKeyBlock, kLanes]
-  float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps
+  float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps; floats lie where the scores did
   const float factor_;
   Lanes largest_;  // of the scores before scaling
   Lanes sum_;
 };
 
-template <typename Element>
+template <typename Element, typename Factor>
 void run(const PrefillBlock& block) {
   if (block.q_count > 32) {
-    Block<Element, 3>(block).run();
+    Block<Element, Factor, 3>(block).run();
   } else if (block.q_count > 16) {
-    Block<Element, 2>(block).run();
+    Block<Element, Factor, 2>(block).run();
   } else {
-    Block<Element, 1>(block).run();
+    Block<Element, Factor, 1>(block).run();
   }
 }
 
@@ -381,9 +398,17 @@ void run(const PrefillBlock& block) {
 
 void prefill_block_avx512(const PrefillBlock& block) {
   if (block.args->type == ElementType::kFloat32) {
-    run<float>(block);
+    run<float, float>(block);
   } else {
-    run<BFloat16>(block);
+    run<BFloat16, BFloat16>(block);
+  }
+}
+
+void prefill_block_avx512_widen(const PrefillBlock& block) {
+  if (block.args->type == ElementType::kFloat32) {
+    run<float, float>(block);
+  } else {
+    run<BFloat16, float>(block);
   }
 }
 

@@ -24,6 +24,9 @@ struct PrefillBlock {
   // Values of kv_head in pairs of keys, [kv_len rounded up to kKeyBlock, / 2][head_dim][2], zero
   // beyond the last key; only where the type is bfloat16.
   const BFloat16* value_pairs = nullptr;
+  // Keys and values of kv_head as floats, [kv_len][head_dim]; only for prefill_block_avx512_widen.
+  const float* wide_keys = nullptr;
+  const float* wide_values = nullptr;
   float* scratch = nullptr;  // prefill_scratch_floats(head_dim) of them, aligned to 64
 };
 
@@ -35,5 +38,6 @@ constexpr int64_t prefill_scratch_floats(int64_t head_dim) {
 using PrefillBlockFunction = void (*)(const PrefillBlock& block);
 void prefill_block_portable(const PrefillBlock& block);
 void prefill_block_avx512(const PrefillBlock& block);
+void prefill_block_avx512_widen(const PrefillBlock& block);
 
 }  // namespace kvlab

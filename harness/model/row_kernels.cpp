@@ -15,7 +15,7 @@ constexpr int64_t kMaxHeadDim = 1024;
 
 internal::RowKernels kernels(ElementType type) {
 #if defined(__x86_64__)
-  if (cpu_level() == CpuLevel::kAvx512) {
+  if (cpu_level() >= CpuLevel::kAvx512) {
     return internal::avx512_row_kernels(type);
   }
 #endif

@@ -12,6 +12,7 @@
 
 #include "harness/model/attention.h"
 #include "harness/model/causal_lm.h"
+#include "harness/model/prefill_rows.h"
 #include "harness/model/query_moments.h"
 #include "harness/model/rotary.h"
 #include "harness/model/row_linear.h"
@@ -76,6 +77,8 @@ class TransformerLm final : public CausalLm {
   void prefill_chunk(int64_t first, int64_t count, PrefillProgress& progress);
   void prefill_rows_between(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
                             PrefillProgress& progress);
+  PrefillRowsArgs rows_between(int64_t after, const at::Tensor& attended, const at::Tensor& hidden,
+                               const RotaryEmbedding::Tables& angles) const;
   void prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
                         PrefillProgress& progress);
   at::Tensor prefill_attention_part(int64_t layer, const PrefillChunk& chunk,
@@ -84,6 +87,9 @@ class TransformerLm final : public CausalLm {
   // transformer_lm_rows.cpp
   at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows, const RowAdapter* adapter,
                           std::span<CapturedQueries* const> captured, LastLayer last_layer);
+  at::Tensor forward_plain_rows(const at::Tensor& hidden, std::span<const Row> rows,
+                                std::span<CapturedQueries* const> captured, LastLayer last_layer,
+                                const RotaryEmbedding::Tables& angles);
   at::Tensor attend_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& queries) const;
   void store_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& keys,
                   const at::Tensor& values) const;

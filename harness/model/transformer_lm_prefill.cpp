@@ -151,17 +151,17 @@ void TransformerLm::prefill_rows_between(int64_t after, const at::Tensor& attend
   }
 }
 
-// The same in one pass over blocks of rows, with the packed weights.
-void TransformerLm::prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
-                                     PrefillProgress& progress) {
+// The arguments of prefill_rows for these rows but for where its results go. `angles`: of the rows'
+// positions.
+PrefillRowsArgs TransformerLm::rows_between(int64_t after, const at::Tensor& attended,
+                                            const at::Tensor& hidden,
+                                            const RotaryEmbedding::Tables& angles) const {
   const int64_t next = after + 1;
-  const int64_t count = chunk.hidden.size(0);
-  const bool last = next == config_.num_layers;
   PrefillRowsArgs args;
   args.type = element_type(dtype_);
-  args.rows = count;
+  args.rows = hidden.size(0);
   args.eps = static_cast<float>(config_.rms_norm_eps);
-  args.hidden = chunk.hidden.data_ptr();
+  args.hidden = hidden.data_ptr();
   if (after >= 0) {
     const RowLayer& linears = row_layers_[static_cast<size_t>(after)];
     KVLAB_CHECK(attended.is_contiguous());
@@ -171,16 +171,11 @@ void TransformerLm::prefill_rows_cpu(int64_t after, const at::Tensor& attended, 
     args.down = linears.down.packed();
     args.mlp_norm = weights_.layers[static_cast<size_t>(after)].mlp_norm.const_data_ptr();
   }
-  if (last) {
+  if (next == config_.num_layers) {
     args.norm = weights_.final_norm.const_data_ptr();
-    chunk.normed = at::empty_like(chunk.hidden);
-    args.normed = chunk.normed.data_ptr();
-    prefill_rows(args);
-    return;
+    return args;
   }
   const LayerWeights& layer = weights_.layers[static_cast<size_t>(next)];
-  LayerState& state = progress.state->layers[static_cast<size_t>(next)];
-  const RotaryEmbedding::Tables angles = rotary_.tables(chunk.first, count);
   args.norm = layer.attention_norm.const_data_ptr();
   args.qkv = row_layers_[static_cast<size_t>(next)].qkv.packed();
   args.num_heads = config_.num_heads;
@@ -190,11 +185,27 @@ void TransformerLm::prefill_rows_cpu(int64_t after, const at::Tensor& attended, 
   args.k_norm = layer.k_norm.defined() ? layer.k_norm.const_data_ptr() : nullptr;
   args.cos = angles.cos.const_data_ptr<float>();
   args.sin = angles.sin.const_data_ptr<float>();
-  args.rotate_queries = !progress.needs.query_moments;
+  return args;
+}
+
+// The same in one pass over blocks of rows, with the packed weights.
+void TransformerLm::prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
+                                     PrefillProgress& progress) {
+  const int64_t count = chunk.hidden.size(0);
+  PrefillRowsArgs args =
+      rows_between(after, attended, chunk.hidden, rotary_.tables(chunk.first, count));
+  if (args.qkv == nullptr) {
+    chunk.normed = at::empty_like(chunk.hidden);
+    args.normed = chunk.normed.data_ptr();
+    prefill_rows(args);
+    return;
+  }
   if (!chunk.queries.defined()) {
     chunk.queries = at::empty({count, config_.num_heads, config_.head_dim}, chunk.hidden.options())
                         .transpose(0, 1);
   }
+  LayerState& state = progress.state->layers[static_cast<size_t>(after + 1)];
+  args.rotate_queries = !progress.needs.query_moments;
   args.queries = mutable_head_rows(chunk.queries);
   args.keys = mutable_head_rows(state.keys.narrow(1, chunk.first, count));
   args.values = mutable_head_rows(state.values.narrow(1, chunk.first, count));

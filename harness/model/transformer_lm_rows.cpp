@@ -210,6 +210,9 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     sin.narrow(0, r, 1).copy_(row_angles.sin);
   }
 
+  if (adapter == nullptr && use_cpu_kernels(hidden)) {
+    return forward_plain_rows(hidden, rows, captured, last_layer, {cos, sin});
+  }
   at::Tensor normed = rms_norm(hidden, weights_.layers.front().attention_norm, eps);
   for (int64_t i = 0; i < config_.num_layers; ++i) {
     const auto index = static_cast<size_t>(i);
@@ -252,6 +255,39 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     hidden = after_mlp.sum;
     normed = after_mlp.normed;
   }
+  return normed;
+}
+
+// The same on the CPU without an adapter: two calls of the kernels a layer, and the same bits.
+at::Tensor TransformerLm::forward_plain_rows(const at::Tensor& hidden, std::span<const Row> rows,
+                                             std::span<CapturedQueries* const> captured,
+                                             LastLayer last_layer,
+                                             const RotaryEmbedding::Tables& angles) {
+  const int64_t num_rows = hidden.size(0);
+  const auto heads = [&](int64_t num_heads) {
+    return at::empty({num_rows, num_heads, config_.head_dim}, hidden.options());
+  };
+  const at::Tensor queries = heads(config_.num_heads);
+  const at::Tensor keys = heads(config_.num_kv_heads).transpose(0, 1);
+  const at::Tensor values = heads(config_.num_kv_heads).transpose(0, 1);
+  at::Tensor attended;
+  for (int64_t i = 0; i < config_.num_layers; ++i) {
+    PrefillRowsArgs args = rows_between(i - 1, attended, hidden, angles);
+    args.queries = mutable_head_rows(queries.transpose(0, 1));
+    args.keys = mutable_head_rows(keys);
+    args.values = mutable_head_rows(values);
+    prefill_rows(args);
+    store_rows(i, rows, keys, values);
+    capture_rows(captured, static_cast<size_t>(i), queries.transpose(0, 1), keys);
+    if (i + 1 == config_.num_layers && last_layer == LastLayer::kQueriesAndKeysOnly) {
+      return {};
+    }
+    attended = attend_rows(i, rows, queries).flatten(1);
+  }
+  at::Tensor normed = at::empty_like(hidden);
+  PrefillRowsArgs args = rows_between(config_.num_layers - 1, attended, hidden, angles);
+  args.normed = normed.data_ptr();
+  prefill_rows(args);
   return normed;
 }
 
