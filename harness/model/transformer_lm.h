@@ -23,6 +23,9 @@ class TransformerLm final : public CausalLm {
  public:
   static absl::StatusOr<std::shared_ptr<TransformerLm>> load(const std::filesystem::path& model_dir,
                                                              const LoadOptions& options);
+  static absl::StatusOr<std::shared_ptr<TransformerLm>> random(const ModelConfig& config,
+                                                               const LoadOptions& options,
+                                                               uint64_t seed);
 
   const ModelConfig& config() const override { return config_; }
   at::ScalarType dtype() const override { return dtype_; }
@@ -33,6 +36,8 @@ class TransformerLm final : public CausalLm {
 
   absl::StatusOr<std::shared_ptr<PromptState>> prefill(std::span<const int32_t> token_ids,
                                                        const PrefillOptions& options) override;
+  absl::StatusOr<at::Tensor> prefill_by_layers(std::span<const int32_t> token_ids,
+                                               const LayerPrefillOptions& options) override;
   absl::StatusOr<at::Tensor> decode_step(std::span<const int32_t> token_ids,
                                          std::span<KvCache* const> caches,
                                          std::span<CapturedQueries* const> captured) override;
@@ -58,6 +63,8 @@ class TransformerLm final : public CausalLm {
   };
   enum class LastLayer { kFull, kQueriesAndKeysOnly };
   struct PrefillProgress;
+  struct LayerPass;
+  struct LayerChunk;
 
   TransformerLm(ModelConfig config, ModelWeights weights, at::ScalarType dtype, at::Device device);
 
@@ -69,6 +76,11 @@ class TransformerLm final : public CausalLm {
   void prefill_chunk(int64_t first, int64_t count, PrefillProgress& progress);
   at::Tensor prefill_attention_part(int64_t layer, int64_t first, const at::Tensor& normed,
                                     PrefillProgress& progress);
+
+  // transformer_lm_layers.cpp
+  at::Tensor attend_chunk(const LayerPass& pass, const LayerChunk& chunk);
+  void finish_chunk(const LayerPass& pass, const at::Tensor& attended, LayerChunk& chunk);
+  void run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden);
 
   // transformer_lm_rows.cpp
   at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows, const RowAdapter* adapter,
