@@ -24,19 +24,27 @@ class AttentionScorer final : public Scorer {
     return source_->draft_request(input);
   }
 
+  absl::Status check_by_layers() const override { return source_->check_by_layers(); }
+  absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const override {
+    return source_->appended_rows(model);
+  }
+
   absl::StatusOr<LayerScores> prepare(const SelectionInput& input) const override {
-    KVLAB_ASSIGN_OR_RETURN(std::vector<QueryRows> rows, source_->rows(input));
-    return LayerScores([prompt = input.prompt, reduction = row_reduction_,
-                        rows = std::move(rows)](int64_t layer) -> absl::StatusOr<at::Tensor> {
-      at::Tensor mass = attention_mass(rows[layer], prompt->layers[layer].keys, reduction);
-      // A row's weights add up to more than 0 unless a NaN is behind them, which a maximum hides.
-      const bool sound =
-          rows[layer].queries.isfinite().all().item<bool>() && (mass.sum(1) > 0).all().item<bool>();
-      if (!sound) {
-        return data_loss("layer {} has queries or keys that are not finite", layer);
-      }
-      return mass;
-    });
+    KVLAB_ASSIGN_OR_RETURN(LayerRows layer_rows, source_->rows(input));
+    return LayerScores(
+        [prompt = input.prompt, reduction = row_reduction_,
+         layer_rows = std::move(layer_rows)](int64_t layer) -> absl::StatusOr<at::Tensor> {
+          const QueryRows rows = layer_rows(layer);
+          at::Tensor mass = attention_mass(rows, prompt->layers[layer].keys, reduction);
+          // A row's weights add up to more than 0 unless a NaN is behind them, which a maximum
+          // hides.
+          const bool sound =
+              rows.queries.isfinite().all().item<bool>() && (mass.sum(1) > 0).all().item<bool>();
+          if (!sound) {
+            return data_loss("layer {} has queries or keys that are not finite", layer);
+          }
+          return mass;
+        });
   }
 
  private:

@@ -9,14 +9,19 @@
 namespace kvlab {
 namespace {
 
-absl::StatusOr<std::vector<QueryRows>> draft_rows(const SelectionInput& input,
-                                                  const DraftSourceOptions& options) {
+absl::StatusOr<LayerRows> draft_rows(const SelectionInput& input,
+                                     const DraftSourceOptions& options) {
   if (input.draft == nullptr ||
       input.draft->queries.queries.size() != input.prompt->layers.size()) {
     return failed_precondition("the method asked for a draft and got none with queries");
   }
   return tail_and_following_rows(input, options.tail_rows, &input.draft->queries, options.own_keys,
                                  options.mask_as_prompt);
+}
+
+absl::Status refuse_by_layers() {
+  return failed_precondition(
+      "a draft is decoded over all layers of the finished prompt before any of them is evicted");
 }
 
 class StagedDraftSource final : public QuerySource {
@@ -29,6 +34,8 @@ class StagedDraftSource final : public QuerySource {
     const std::optional<Budget> stage_budget = budget_ > 0 ? Budget{budget_} : budget;
     return with_context(first_stage_->check(model, stage_budget), "first stage");
   }
+
+  absl::Status check_by_layers() const override { return refuse_by_layers(); }
 
   PrefillNeeds needs() const override {
     PrefillNeeds needs = first_stage_->needs();
@@ -53,7 +60,7 @@ class StagedDraftSource final : public QuerySource {
     return std::optional<DraftRequest>(std::move(request));
   }
 
-  absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const override {
+  absl::StatusOr<LayerRows> rows(const SelectionInput& input) const override {
     return draft_rows(input, options_);
   }
 
@@ -87,6 +94,8 @@ class FullDraftSource final : public QuerySource {
     return absl::OkStatus();
   }
 
+  absl::Status check_by_layers() const override { return refuse_by_layers(); }
+
   PrefillNeeds needs() const override { return {.tail_queries = options_.tail_rows}; }
 
   // A whole reply uses the positions of the reply itself.
@@ -114,7 +123,7 @@ class FullDraftSource final : public QuerySource {
     return std::optional<DraftRequest>(std::move(request));
   }
 
-  absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const override {
+  absl::StatusOr<LayerRows> rows(const SelectionInput& input) const override {
     return draft_rows(input, options_);
   }
 

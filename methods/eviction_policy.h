@@ -9,6 +9,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,6 +55,8 @@ struct SelectionInput {
   Budget budget;
   const Draft* draft = nullptr;  // when draft_request() asked for one
   CausalLm* model = nullptr;     // for methods that run rows of their own (LookaheadKV)
+  // By layers: the method's appended rows, which ran behind the prompt in the same prefill.
+  const CapturedQueries* appended = nullptr;
 };
 
 // Time spent inside select(), in seconds.
@@ -67,6 +70,11 @@ struct SelectionResult {
   Selection selection;
   SelectionCost cost;
 };
+
+// Kept positions of one layer's KV heads, as Selection has them. Layers are asked for in order,
+// once each. `cost` is added to.
+using LayerSelector = std::function<absl::StatusOr<std::vector<std::vector<int32_t>>>(
+    int64_t layer, SelectionCost& cost)>;
 
 class EvictionPolicy {
  public:
@@ -96,6 +104,23 @@ class EvictionPolicy {
   // A budget at or above the prompt length keeps everything, for every method (callers need not
   // special-case it).
   virtual absl::StatusOr<SelectionResult> select(const SelectionInput& input) const = 0;
+
+  // Layer by layer: a layer is chosen from as soon as the prompt has gone through it
+  // (CausalLm::prefill_by_layers), so that it can be evicted at once. The selections are those of
+  // select().
+
+  // Refusal with a reason where the method must see the whole prompt state first.
+  virtual absl::Status check_by_layers() const = 0;
+
+  // Rows that run behind the prompt; they come back in SelectionInput::appended.
+  virtual absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const {
+    (void)model;
+    return AppendedRows();
+  }
+
+  // What `input` points to outlives the selector, and of input.prompt's layers only the one asked
+  // for must be there. Only where check_by_layers() is OK.
+  virtual absl::StatusOr<LayerSelector> select_by_layers(const SelectionInput& input) const = 0;
 };
 
 }  // namespace kvlab

@@ -29,6 +29,13 @@ class FullPolicy final : public EvictionPolicy {
     }
     return result;
   }
+  absl::Status check_by_layers() const override { return absl::OkStatus(); }
+  absl::StatusOr<LayerSelector> select_by_layers(const SelectionInput& input) const override {
+    return LayerSelector([prompt = input.prompt](int64_t layer, SelectionCost&) {
+      return keep_all_entries(prompt->layers[static_cast<size_t>(layer)].keys.size(0),
+                              prompt->prompt_len());
+    });
+  }
 };
 
 }  // namespace

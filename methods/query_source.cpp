@@ -14,7 +14,7 @@ class TailSource final : public QuerySource {
 
   PrefillNeeds needs() const override { return {.tail_queries = num_rows_}; }
 
-  absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const override {
+  absl::StatusOr<LayerRows> rows(const SelectionInput& input) const override {
     return tail_and_following_rows(input, num_rows_, nullptr, false, false);
   }
 
@@ -24,49 +24,44 @@ class TailSource final : public QuerySource {
 
 }  // namespace
 
-std::vector<QueryRows> tail_and_following_rows(const SelectionInput& input, int64_t tail_rows,
-                                               const CapturedQueries* after, bool own_keys,
-                                               bool mask_as_prompt) {
-  const PromptState& prompt = *input.prompt;
-  const int64_t prompt_len = prompt.prompt_len();
-  const int64_t tail = std::min(tail_rows, prompt_len);
-  const int64_t following = after == nullptr ? 0 : after->queries.front().size(1);
-  const int64_t total = tail + following;
+LayerRows tail_and_following_rows(const SelectionInput& input, int64_t tail_rows,
+                                  const CapturedQueries* after, bool own_keys,
+                                  bool mask_as_prompt) {
   const int64_t sliding_window = input.config == nullptr ? 0 : input.config->sliding_window;
-  // Logical position of the first row as the mask sees it.
-  const int64_t first = prompt_len - (mask_as_prompt ? std::min(total, prompt_len) : tail);
+  return [prompt = input.prompt, tail_rows, after, own_keys, mask_as_prompt,
+          sliding_window](int64_t layer_index) {
+    const auto layer = static_cast<size_t>(layer_index);
+    const int64_t prompt_len = prompt->prompt_len();
+    const int64_t tail = std::min(tail_rows, prompt_len);
+    const int64_t following = after == nullptr ? 0 : after->queries[layer].size(1);
+    const int64_t total = tail + following;
+    // Logical position of the first row as the mask sees it.
+    const int64_t first = prompt_len - (mask_as_prompt ? std::min(total, prompt_len) : tail);
 
-  QueryRows shape;
-  for (int64_t row = 0; row < total; ++row) {
-    const int64_t position = first + row;
-    shape.visible.push_back(std::min(position + 1, prompt_len));
-    shape.first_visible.push_back(
-        sliding_window > 0 ? std::max<int64_t>(position + 1 - sliding_window, 0) : 0);
-    shape.extra_visible.push_back(own_keys ? std::max<int64_t>(row + 1 - tail, 0) : 0);
-  }
-
-  std::vector<QueryRows> rows;
-  rows.reserve(prompt.layers.size());
-  for (size_t layer = 0; layer < prompt.layers.size(); ++layer) {
-    QueryRows of_layer = shape;
+    QueryRows rows;
+    for (int64_t row = 0; row < total; ++row) {
+      const int64_t position = first + row;
+      rows.visible.push_back(std::min(position + 1, prompt_len));
+      rows.first_visible.push_back(
+          sliding_window > 0 ? std::max<int64_t>(position + 1 - sliding_window, 0) : 0);
+      rows.extra_visible.push_back(own_keys ? std::max<int64_t>(row + 1 - tail, 0) : 0);
+    }
     if (tail > 0) {
-      const at::Tensor& kept = prompt.layers[layer].tail_queries;
+      const at::Tensor& kept = prompt->layers[layer].tail_queries;
       KVLAB_CHECK(kept.defined() && kept.size(1) >= tail);
-      of_layer.queries = kept.narrow(1, kept.size(1) - tail, tail);
+      rows.queries = kept.narrow(1, kept.size(1) - tail, tail);
     }
     if (following > 0) {
       const at::Tensor& queries = after->queries[layer];
-      of_layer.queries =
-          tail > 0 ? at::cat({of_layer.queries, queries.to(of_layer.queries.scalar_type())}, 1)
-                   : queries;
+      rows.queries =
+          tail > 0 ? at::cat({rows.queries, queries.to(rows.queries.scalar_type())}, 1) : queries;
       if (own_keys) {
         KVLAB_CHECK(layer < after->keys.size() && after->keys[layer].defined());
-        of_layer.extra_keys = after->keys[layer];
+        rows.extra_keys = after->keys[layer];
       }
     }
-    rows.push_back(std::move(of_layer));
-  }
-  return rows;
+    return rows;
+  };
 }
 
 std::unique_ptr<QuerySource> make_tail_source(int64_t num_rows) {

@@ -5,6 +5,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,9 @@ struct QueryRows {
   int64_t num_rows() const { return queries.size(1); }
 };
 
+// The rows of a layer, when it is asked for.
+using LayerRows = std::function<QueryRows(int64_t layer)>;
+
 class QuerySource {
  public:
   virtual ~QuerySource() = default;
@@ -43,8 +47,15 @@ class QuerySource {
     (void)input;
     return std::optional<DraftRequest>();
   }
-  // The rows of every layer.
-  virtual absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const = 0;
+  // As EvictionPolicy's.
+  virtual absl::Status check_by_layers() const { return absl::OkStatus(); }
+  virtual absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const {
+    (void)model;
+    return AppendedRows();
+  }
+
+  // What `input` points to outlives the returned function.
+  virtual absl::StatusOr<LayerRows> rows(const SelectionInput& input) const = 0;
 };
 
 // The last `num_rows` prompt tokens (SnapKV; TOVA with one row), causal among themselves.
@@ -74,10 +85,9 @@ struct DraftModel {
 std::unique_ptr<QuerySource> make_full_draft_source(const DraftSourceOptions& options,
                                                     const DraftModel& draft_model);
 
-// Rows of the prompt's tail followed by rows after the prompt; `after` may be null. Causal, with
-// the model's sliding window. Shared by every source.
-std::vector<QueryRows> tail_and_following_rows(const SelectionInput& input, int64_t tail_rows,
-                                               const CapturedQueries* after, bool own_keys,
-                                               bool mask_as_prompt);
+// Rows of the prompt's tail followed by rows after the prompt; `after` may be null, and outlives
+// the returned function. Causal, with the model's sliding window. Shared by every source.
+LayerRows tail_and_following_rows(const SelectionInput& input, int64_t tail_rows,
+                                  const CapturedQueries* after, bool own_keys, bool mask_as_prompt);
 
 }  // namespace kvlab

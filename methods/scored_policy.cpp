@@ -64,61 +64,104 @@ class ScoredPolicy final : public EvictionPolicy {
   }
 
   absl::StatusOr<SelectionResult> select(const SelectionInput& input) const override {
+    SelectionResult result;
+    result.selection.prompt_len = input.prompt->prompt_len();
+    KVLAB_ASSIGN_OR_RETURN(const LayerSelector selector, make_selector(input, result.cost));
+    for (size_t layer = 0; layer < input.prompt->layers.size(); ++layer) {
+      KVLAB_ASSIGN_OR_RETURN(std::vector<std::vector<int32_t>> kept,
+                             selector(static_cast<int64_t>(layer), result.cost));
+      result.selection.kept.push_back(std::move(kept));
+    }
+    return result;
+  }
+
+  absl::Status check_by_layers() const override {
+    return with_context(scorer_->check_by_layers(), label());
+  }
+
+  absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const override {
+    absl::StatusOr<AppendedRows> rows = scorer_->appended_rows(model);
+    return rows.ok() ? std::move(rows) : with_context(rows.status(), name_);
+  }
+
+  absl::StatusOr<LayerSelector> select_by_layers(const SelectionInput& input) const override {
+    KVLAB_RETURN_IF_ERROR(check_by_layers());
+    SelectionCost cost;  // nothing to speak of: rows have run with the prompt
+    return make_selector(input, cost);
+  }
+
+ private:
+  // ATen throws, when memory runs out for one.
+  template <typename Function>
+  auto guarded(const Function& function) const -> decltype(function()) {
     try {
-      return selected(input);
-    } catch (const std::exception& error) {  // ATen throws, when memory runs out for one
+      return function();
+    } catch (const std::exception& error) {
       return absl::ResourceExhaustedError(to_absl(fmt::format("{}: {}", name_, error.what())));
     }
   }
 
- private:
-  absl::StatusOr<SelectionResult> selected(const SelectionInput& input) const {
+  absl::StatusOr<LayerSelector> make_selector(const SelectionInput& input,
+                                              SelectionCost& cost) const {
+    return guarded([&]() -> absl::StatusOr<LayerSelector> { return selector(input, cost); });
+  }
+
+  absl::StatusOr<LayerSelector> selector(const SelectionInput& input, SelectionCost& cost) const {
     const c10::NoGradGuard no_grad;
-    const int64_t prompt_len = input.prompt->prompt_len();
-    const auto num_layers = static_cast<int64_t>(input.prompt->layers.size());
-    SelectionResult result;
-    result.selection.prompt_len = prompt_len;
+    const PromptState* const prompt = input.prompt;
+    const int64_t prompt_len = prompt->prompt_len();
     if (input.budget.entries >= prompt_len) {
-      for (const LayerState& layer : input.prompt->layers) {
-        result.selection.kept.push_back(keep_all_entries(layer.keys.size(0), prompt_len));
-      }
-      return result;
+      return LayerSelector([prompt](int64_t layer, SelectionCost&) {
+        return keep_all_entries(prompt->layers[static_cast<size_t>(layer)].keys.size(0),
+                                prompt->prompt_len());
+      });
     }
     KVLAB_RETURN_IF_ERROR(check_budget(input.budget));
     SelectionOptions options = options_;
     options.window = window_of(input.budget);
-    const std::vector<int64_t> budgets =
-        layer_budgets(options, num_layers, prompt_len, input.budget.entries);
-
+    const std::vector<int64_t> budgets = layer_budgets(
+        options, static_cast<int64_t>(prompt->layers.size()), prompt_len, input.budget.entries);
     Stopwatch watch;
     KVLAB_ASSIGN_OR_RETURN(const LayerScores layer_scores, scorer_->prepare(input));
-    result.cost.query_s += watch.lap();
-    for (int64_t layer = 0; layer < num_layers; ++layer) {
-      KVLAB_ASSIGN_OR_RETURN(const at::Tensor raw, layer_scores(layer));
-      const int64_t num_kv_heads = input.prompt->layers[layer].keys.size(0);
-      const at::Tensor scores = reduced_scores(raw, num_kv_heads, options);
-      const std::span<const float> values(scores.const_data_ptr<float>(), scores.numel());
-      result.cost.score_s += watch.lap();
-      if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
-        return data_loss(
-            "{}: layer {} has scores that are not finite; the model's keys, values or "
-            "queries are broken there",
-            name_, layer);
-      }
-      ChooseInput choose{.scores = values,
-                         .num_kv_heads = num_kv_heads,
-                         .prompt_len = prompt_len,
-                         .budget = budgets[layer],
-                         .sinks = options.sinks,
-                         .window = options.window,
-                         .adaptive = std::nullopt};
-      if (options.allocation == Allocation::kAdaptive) {
-        choose.adaptive = options.adaptive;
-      }
-      result.selection.kept.push_back(choose_entries(choose));
-      result.cost.choose_s += watch.lap();
+    cost.query_s += watch.lap();
+    return LayerSelector(
+        [this, prompt, options, budgets, layer_scores](int64_t layer, SelectionCost& layer_cost) {
+          return guarded([&]() {
+            return choose_layer(layer, *prompt, options, budgets[static_cast<size_t>(layer)],
+                                layer_scores, layer_cost);
+          });
+        });
+  }
+
+  absl::StatusOr<std::vector<std::vector<int32_t>>> choose_layer(
+      int64_t layer, const PromptState& prompt, const SelectionOptions& options, int64_t budget,
+      const LayerScores& layer_scores, SelectionCost& cost) const {
+    const c10::NoGradGuard no_grad;
+    Stopwatch watch;
+    KVLAB_ASSIGN_OR_RETURN(const at::Tensor raw, layer_scores(layer));
+    const int64_t num_kv_heads = prompt.layers[static_cast<size_t>(layer)].keys.size(0);
+    const at::Tensor scores = reduced_scores(raw, num_kv_heads, options);
+    const std::span<const float> values(scores.const_data_ptr<float>(), scores.numel());
+    cost.score_s += watch.lap();
+    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+      return data_loss(
+          "{}: layer {} has scores that are not finite; the model's keys, values or "
+          "queries are broken there",
+          name_, layer);
     }
-    return result;
+    ChooseInput choose{.scores = values,
+                       .num_kv_heads = num_kv_heads,
+                       .prompt_len = prompt.prompt_len(),
+                       .budget = budget,
+                       .sinks = options.sinks,
+                       .window = options.window,
+                       .adaptive = std::nullopt};
+    if (options.allocation == Allocation::kAdaptive) {
+      choose.adaptive = options.adaptive;
+    }
+    std::vector<std::vector<int32_t>> kept = choose_entries(choose);
+    cost.choose_s += watch.lap();
+    return kept;
   }
 
   int64_t window_of(Budget budget) const {

@@ -38,8 +38,16 @@ class Scorer {
     return std::optional<DraftRequest>();
   }
 
-  // What all layers share (learned rows, for one) is done here, the rest when a layer is asked for.
-  // What `input` points to outlives the returned function.
+  // As EvictionPolicy's.
+  virtual absl::Status check_by_layers() const { return absl::OkStatus(); }
+  virtual absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const {
+    (void)model;
+    return AppendedRows();
+  }
+
+  // What all layers share (learned rows, for one) is done here, the rest when a layer is asked for:
+  // the layers of input.prompt may be there one at a time only. What `input` points to outlives the
+  // returned function.
   virtual absl::StatusOr<LayerScores> prepare(const SelectionInput& input) const = 0;
 };
 

@@ -9,7 +9,8 @@
 namespace kvlab {
 namespace {
 
-constexpr std::string_view kLayouts[] = {"ruler-by-length", "longbench-by-budget", "efficiency"};
+constexpr std::string_view kLayouts[] = {"ruler-by-length", "longbench-by-budget", "efficiency",
+                                         "growth"};
 constexpr size_t kMaxChartsOfAKind = 12;
 
 absl::Status keep_benchmarks(ScoreData& data, const std::string& prefix) {

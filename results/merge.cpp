@@ -116,6 +116,29 @@ INSERT OR IGNORE INTO main.conflicts (key, source, row_hash, row)
   SELECT key, source, row_hash, row FROM src.conflicts ORDER BY id;
 )sql";
 
+// Measurements, in a source that has them. Found again by their uuid.
+constexpr const char* kCopyBench = R"sql(
+INSERT OR IGNORE INTO main.bench (uuid, run_id, model_id, method_id, budget, budget_entries, form,
+    prompt_tokens, new_tokens, arms, repetition, status, reason, prefill_s, query_s, draft_s,
+    score_s, choose_s, compact_s, first_token_s, decode_step_s, prefill_peak_bytes, peak_bytes,
+    steady_bytes, cache_bytes, resident_peak_bytes, weight_bytes, prefill_flops, prefill_bytes,
+    eviction_flops, eviction_bytes, decode_flops, decode_bytes, predicted_prefill_s,
+    predicted_eviction_s, predicted_decode_step_s, predicted_peak_bytes, others_busy, state,
+    created)
+  SELECT b.uuid, r.id, m.id, d.id, b.budget, b.budget_entries, b.form, b.prompt_tokens,
+         b.new_tokens, b.arms, b.repetition, b.status, b.reason, b.prefill_s, b.query_s, b.draft_s,
+         b.score_s, b.choose_s, b.compact_s, b.first_token_s, b.decode_step_s,
+         b.prefill_peak_bytes, b.peak_bytes, b.steady_bytes, b.cache_bytes, b.resident_peak_bytes,
+         b.weight_bytes, b.prefill_flops, b.prefill_bytes, b.eviction_flops, b.eviction_bytes,
+         b.decode_flops, b.decode_bytes, b.predicted_prefill_s, b.predicted_eviction_s,
+         b.predicted_decode_step_s, b.predicted_peak_bytes, b.others_busy, b.state, b.created
+  FROM src.bench AS b
+  JOIN src.runs AS sr ON sr.id = b.run_id JOIN main.runs AS r ON r.uuid = sr.uuid
+  JOIN src.models AS sm ON sm.id = b.model_id JOIN main.models AS m ON m.hash = sm.hash
+  JOIN src.methods AS sd ON sd.id = b.method_id JOIN main.methods AS d ON d.hash = sd.hash
+  ORDER BY b.id;
+)sql";
+
 constexpr const char* kDropTemporaries = R"sql(
 DROP TABLE IF EXISTS temp.prompt_map;
 DROP TABLE IF EXISTS temp.prompt_ids;
@@ -246,6 +269,13 @@ absl::StatusOr<MergeCounts> Merger::merge(const std::filesystem::path& source) {
   KVLAB_RETURN_IF_ERROR(db_.execute(kPlanCells));
   KVLAB_RETURN_IF_ERROR(handle_conflicts(source));
   KVLAB_RETURN_IF_ERROR(db_.execute(kCopyCells));
+  KVLAB_ASSIGN_OR_RETURN(
+      const int64_t with_bench,
+      db_.query_int("SELECT count(*) FROM src.sqlite_schema WHERE type = 'table' AND name = "
+                    "'bench'"));
+  if (with_bench > 0) {
+    KVLAB_RETURN_IF_ERROR(db_.execute(kCopyBench));
+  }
   KVLAB_ASSIGN_OR_RETURN(counts.added, planned("add"));
   KVLAB_ASSIGN_OR_RETURN(counts.same, planned("same"));
   KVLAB_ASSIGN_OR_RETURN(counts.replaced, planned("replace"));

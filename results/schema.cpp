@@ -179,7 +179,73 @@ CREATE VIEW failures AS
   FROM cells WHERE status <> 'ok';
 )sql";
 
-constexpr Migration kMigrations[] = {{1, kVersion1}};
+// Measurements of `kvlab bench`.
+constexpr const char* kVersion2 = R"sql(
+CREATE TABLE bench (
+  id INTEGER PRIMARY KEY,
+  uuid TEXT NOT NULL UNIQUE,
+  run_id INTEGER NOT NULL REFERENCES runs (id),
+  model_id INTEGER NOT NULL REFERENCES models (id),
+  method_id INTEGER NOT NULL REFERENCES methods (id),
+  budget TEXT NOT NULL,
+  budget_entries INTEGER,
+  form TEXT NOT NULL CHECK (form IN ('by_layers', 'shared')),
+  prompt_tokens INTEGER NOT NULL,
+  new_tokens INTEGER NOT NULL,
+  arms INTEGER NOT NULL,
+  repetition INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('ok', 'failed', 'skipped')),
+  reason TEXT,
+  prefill_s REAL,
+  query_s REAL,
+  draft_s REAL,
+  score_s REAL,
+  choose_s REAL,
+  compact_s REAL,
+  first_token_s REAL,
+  decode_step_s REAL,
+  prefill_peak_bytes INTEGER,
+  peak_bytes INTEGER,
+  steady_bytes INTEGER,
+  cache_bytes INTEGER,
+  resident_peak_bytes INTEGER,
+  weight_bytes INTEGER,
+  prefill_flops REAL,
+  prefill_bytes REAL,
+  eviction_flops REAL,
+  eviction_bytes REAL,
+  decode_flops REAL,
+  decode_bytes REAL,
+  predicted_prefill_s REAL,
+  predicted_eviction_s REAL,
+  predicted_decode_step_s REAL,
+  predicted_peak_bytes REAL,
+  others_busy REAL,
+  state TEXT NOT NULL CHECK (json_valid(state)),
+  created TEXT NOT NULL,
+  CHECK ((status = 'ok') = (reason IS NULL))
+) STRICT;
+CREATE INDEX bench_by_run ON bench (run_id);
+
+CREATE VIEW measurements AS
+  SELECT b.run_id, m.label AS model, json_extract(m.json, '$.dtype') AS dtype,
+         json_extract(m.json, '$.device') AS device, d.label AS method, d.json AS params, b.budget,
+         b.budget_entries, b.form, b.prompt_tokens, b.new_tokens, b.arms, b.repetition, b.status,
+         b.reason, b.prefill_s, b.query_s, b.draft_s, b.score_s, b.choose_s, b.compact_s,
+         b.first_token_s, b.decode_step_s, b.prefill_peak_bytes, b.peak_bytes, b.steady_bytes,
+         b.cache_bytes, b.resident_peak_bytes, b.weight_bytes, b.prefill_flops, b.prefill_bytes,
+         b.eviction_flops, b.eviction_bytes, b.decode_flops, b.decode_bytes, b.predicted_prefill_s,
+         b.predicted_eviction_s, b.predicted_decode_step_s, b.predicted_peak_bytes, b.others_busy,
+         b.state, b.created, r.machine, r.git_commit
+  FROM bench AS b
+  JOIN models AS m ON m.id = b.model_id
+  JOIN methods AS d ON d.id = b.method_id
+  JOIN runs AS r ON r.id = b.run_id;
+)sql";
+
+constexpr Migration kMigrations[] = {{1, kVersion1}, {2, kVersion2}};
+// What reading and merging need is there since this version.
+constexpr int kOldestReadable = 1;
 
 struct Found {
   int64_t version;
@@ -235,11 +301,10 @@ absl::Status check_schema(const Database& db, std::span<const Migration> steps) 
     return failed_precondition("{}: an empty database; nothing has been stored yet",
                                db.path().string());
   }
-  if (found.version < steps.back().version) {
+  if (found.version < kOldestReadable) {
     return failed_precondition(
-        "{}: written by an older kvlab (schema {}, now {}); `kvlab merge {} --into NEW.sqlite` "
-        "makes a current copy",
-        db.path().string(), found.version, steps.back().version, db.path().string());
+        "{}: written by an older kvlab (schema {}, now {}); an older program must read it",
+        db.path().string(), found.version, steps.back().version);
   }
   return absl::OkStatus();
 }

@@ -12,6 +12,7 @@
 #include <span>
 #include <string>
 
+#include "results/bench_data.h"
 #include "results/record.h"
 #include "results/sqlite.h"
 
@@ -51,6 +52,9 @@ class ResultStore final {
   // this data set and sample key.
   absl::StatusOr<int64_t> write_sample(const SampleRecord& sample,
                                        std::span<const ResultRecord> results);
+
+  // Stores one measurement of `kvlab bench`. Needs begin_run().
+  absl::Status write_bench(const BenchRecord& record);
 
   const std::filesystem::path& path() const { return path_; }
   Database& database() { return *db_; }

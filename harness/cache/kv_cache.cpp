@@ -60,24 +60,40 @@ std::vector<at::Tensor> split_heads(const at::Tensor& source) {
 
 }  // namespace
 
-KvCache KvCache::empty_for(const PromptState& prompt, int64_t max_new_tokens) {
-  KVLAB_CHECK(!prompt.layers.empty() && max_new_tokens >= 0);
+KvCache KvCache::start(int64_t prompt_len, int64_t max_new_tokens) {
+  KVLAB_CHECK(prompt_len >= 0 && max_new_tokens >= 0);
   KvCache cache;
-  cache.next_position_ = prompt.prompt_len();
+  cache.next_position_ = prompt_len;
   cache.max_new_tokens_ = max_new_tokens;
-  cache.dtype_ = prompt.layers.front().keys.scalar_type();
-  cache.device_ = prompt.layers.front().keys.device();
-  for (const LayerState& layer : prompt.layers) {
-    const std::vector<int64_t> shape = {layer.keys.size(0), max_new_tokens, layer.keys.size(2)};
-    cache.new_keys_.push_back(at::empty(shape, layer.keys.options()));
-    cache.new_values_.push_back(at::empty(shape, layer.values.options()));
-  }
   return cache;
 }
 
+void KvCache::add_new_storage(const LayerState& layer) {
+  dtype_ = layer.keys.scalar_type();
+  device_ = layer.keys.device();
+  const std::vector<int64_t> shape = {layer.keys.size(0), max_new_tokens_, layer.keys.size(2)};
+  new_keys_.push_back(at::empty(shape, layer.keys.options()));
+  new_values_.push_back(at::empty(shape, layer.values.options()));
+}
+
+void KvCache::add_layer(const LayerState& layer, std::vector<std::vector<int32_t>> kept) {
+  KVLAB_CHECK(num_new_ == 0 && kept_.size() == prompt_keys_.size());
+  KVLAB_CHECK(static_cast<int64_t>(kept.size()) == layer.keys.size(0));
+  for (const auto& positions : kept) {
+    KVLAB_CHECK(positions.empty() ||
+                (positions.front() >= 0 && positions.back() < layer.keys.size(1)));
+    KVLAB_CHECK(std::is_sorted(positions.begin(), positions.end()));
+  }
+  add_new_storage(layer);
+  prompt_keys_.push_back(gather_layer(layer.keys, kept));
+  prompt_values_.push_back(gather_layer(layer.values, kept));
+  kept_.push_back(std::move(kept));
+}
+
 KvCache KvCache::full(std::shared_ptr<const PromptState> prompt, int64_t max_new_tokens) {
-  KvCache cache = empty_for(*prompt, max_new_tokens);
+  KvCache cache = start(prompt->prompt_len(), max_new_tokens);
   for (const LayerState& layer : prompt->layers) {
+    cache.add_new_storage(layer);
     cache.prompt_keys_.push_back(split_heads(layer.keys));
     cache.prompt_values_.push_back(split_heads(layer.values));
   }
@@ -89,19 +105,10 @@ KvCache KvCache::compact(const PromptState& prompt, const Selection& selection,
                          int64_t max_new_tokens) {
   KVLAB_CHECK(selection.prompt_len == prompt.prompt_len());
   KVLAB_CHECK(selection.kept.size() == prompt.layers.size());
-  KvCache cache = empty_for(prompt, max_new_tokens);
+  KvCache cache = start(prompt.prompt_len(), max_new_tokens);
   for (size_t i = 0; i < prompt.layers.size(); ++i) {
-    const LayerState& layer = prompt.layers[i];
-    KVLAB_CHECK(static_cast<int64_t>(selection.kept[i].size()) == layer.keys.size(0));
-    for (const auto& positions : selection.kept[i]) {
-      KVLAB_CHECK(positions.empty() ||
-                  (positions.front() >= 0 && positions.back() < selection.prompt_len));
-      KVLAB_CHECK(std::is_sorted(positions.begin(), positions.end()));
-    }
-    cache.prompt_keys_.push_back(gather_layer(layer.keys, selection.kept[i]));
-    cache.prompt_values_.push_back(gather_layer(layer.values, selection.kept[i]));
+    cache.add_layer(prompt.layers[i], selection.kept[i]);
   }
-  cache.kept_ = selection.kept;
   return cache;
 }
 

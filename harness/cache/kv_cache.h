@@ -22,6 +22,12 @@ class KvCache final {
   static KvCache compact(const PromptState& prompt, const Selection& selection,
                          int64_t max_new_tokens);
 
+  // A compact cache that grows layer by layer, as a prefill by layers finishes them: add_layer()
+  // once for each, in order, before anything else.
+  static KvCache start(int64_t prompt_len, int64_t max_new_tokens);
+  // Gathers the kept positions of each KV head (as in Selection) of `layer`.
+  void add_layer(const LayerState& layer, std::vector<std::vector<int32_t>> kept);
+
   // One KV head of one layer: two runs of entries, each [len, head_dim] contiguous.
   struct HeadView {
     const void* prompt_keys;
@@ -60,7 +66,7 @@ class KvCache final {
 
  private:
   KvCache() = default;
-  static KvCache empty_for(const PromptState& prompt, int64_t max_new_tokens);
+  void add_new_storage(const LayerState& layer);
 
   std::shared_ptr<const PromptState> keep_alive_;
   std::vector<std::vector<at::Tensor>> prompt_keys_;

@@ -10,6 +10,7 @@
 #include "harness/cli/commands.h"
 #include "harness/cli/output.h"
 #include "harness/cli/report_data.h"
+#include "reports/bench_tables.h"
 #include "reports/html_report.h"
 #include "reports/layouts.h"
 #include "reports/run_facts.h"
@@ -60,8 +61,63 @@ absl::Status write_page(const ReportFlags& flags, const ReportData& data,
   return absl::OkStatus();
 }
 
+absl::Status print_tables(const std::vector<Table>& tables, TableFormat format) {
+  return print_output(write_tables(tables, format, {.ansi_bold = ::isatty(STDOUT_FILENO) == 1}));
+}
+
+// What `kvlab bench` measured, where the layout shows that and there is some; and what sweeps
+// recorded about their cost. False: nothing was measured, and the layout is one of sweeps too.
+absl::StatusOr<bool> report_bench(const ReportFlags& flags, TableFormat format) {
+  if (flags.layout != "efficiency" && flags.layout != "growth") {
+    return false;
+  }
+  KVLAB_ASSIGN_OR_RETURN(const auto store,
+                         ResultStore::open(flags.database, ResultStore::Mode::kRead));
+  KVLAB_ASSIGN_OR_RETURN(const BenchData bench, load_bench(store->database()));
+  std::vector<Table> tables;
+  if (flags.layout == "growth") {
+    tables = growth_tables(bench);
+    if (tables.empty()) {
+      return not_found(
+          "{}: nothing measured at two lengths or numbers of arms; `kvlab bench` does that",
+          flags.database);
+    }
+  } else if (bench.rows.empty()) {
+    return false;
+  } else {
+    tables = bench_tables(bench);
+    const auto data = load_report_data(flags.database, flags.where);
+    if (data.ok()) {
+      KVLAB_ASSIGN_OR_RETURN(
+          std::vector<Table> costs,
+          layout_tables("efficiency", data->store->database(), data->scores, {}));
+      std::move(costs.begin(), costs.end(), std::back_inserter(tables));
+    } else if (!absl::IsNotFound(data.status())) {
+      return data.status();
+    }
+  }
+  if (flags.html.empty()) {
+    KVLAB_RETURN_IF_ERROR(print_tables(tables, format));
+    return true;
+  }
+  const std::string title =
+      "kvlab bench: " + std::filesystem::path(flags.database).filename().string();
+  KVLAB_ASSIGN_OR_RETURN(const HtmlReportSummary summary,
+                         write_html_report(flags.html, title, tables, growth_charts(bench)));
+  fmt::print("{}: {} tables, {} of {} charts drawn\n", flags.html, summary.tables, summary.drawn,
+             summary.charts);
+  if (!summary.missing.empty()) {
+    fmt::print("charts left out: {}\n", summary.missing);
+  }
+  return true;
+}
+
 absl::Status run_report(const ReportFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(const TableFormat format, parse_table_format(flags.format));
+  KVLAB_ASSIGN_OR_RETURN(const bool done, report_bench(flags, format));
+  if (done) {
+    return absl::OkStatus();
+  }
   ScoreTableOptions options;
   options.rows.clear();
   for (const std::string& name : flags.rows) {
@@ -78,8 +134,7 @@ absl::Status run_report(const ReportFlags& flags) {
   if (!flags.html.empty()) {
     return write_page(flags, data, std::move(tables));
   }
-  const std::string out = write_tables(tables, format, {.ansi_bold = ::isatty(STDOUT_FILENO) == 1});
-  return print_output(out);
+  return print_tables(tables, format);
 }
 
 }  // namespace
@@ -104,8 +159,9 @@ void add_report_command(CLI::App& app, CommandAction& action) {
   command->add_flag("--equal-samples", flags->equal_samples,
                     "Only samples that every row of a table has");
   command->add_option("--layout", flags->layout,
-                      "Tables made ready: ruler-by-length, longbench-by-budget or efficiency; "
-                      "takes the place of --rows and --columns");
+                      "Tables made ready: ruler-by-length, longbench-by-budget, efficiency (what "
+                      "methods cost, as `kvlab bench` measured and sweeps recorded) or growth "
+                      "(exponents); takes the place of --rows and --columns");
   command->add_option("--html", flags->html,
                       "Write one self-contained page with tables and charts, and a folder with the "
                       "charts as SVG, PDF and Vega-Lite beside it");

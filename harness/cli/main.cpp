@@ -25,6 +25,8 @@ int main(int argc, char** argv) {
   kvlab::add_score_command(app, action);
   kvlab::add_tokenize_command(app, action);
   kvlab::add_train_command(app, action);
+  kvlab::add_bench_command(app, action);
+  kvlab::add_predict_command(app, action);
   CLI11_PARSE(app, argc, argv);
   if (!action) {
     return 0;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -40,11 +41,37 @@ class RowAdapter {
                          at::Tensor& out) const = 0;
 };
 
+// Rows that stand behind the prompt and run through the model with it: learned tokens at positions
+// prompt_len, prompt_len + 1, ..., causal like any others.
+struct AppendedRows {
+  at::Tensor embeddings;  // [num_rows, hidden_size]; undefined: none
+  std::shared_ptr<const RowAdapter> adapter;
+
+  int64_t count() const { return embeddings.defined() ? embeddings.size(0) : 0; }
+};
+
+// Asked when a layer is done. `prompt` has every token id, and this layer's tensors in its place in
+// `layers`; the others are empty. `appended` holds the layer's queries and keys of the appended
+// rows in the same way. All of it is overwritten by the next layer.
+using LayerSink = std::function<absl::Status(int64_t layer, const PromptState& prompt,
+                                             const CapturedQueries& appended)>;
+
+struct LayerPrefillOptions {
+  int64_t chunk_size = 2048;
+  PrefillNeeds needs;
+  AppendedRows appended;
+  LayerSink on_layer;
+};
+
 class CausalLm {
  public:
   // A Hugging Face directory: config.json, safetensors (sharded or not).
   static absl::StatusOr<std::shared_ptr<CausalLm>> load(const std::filesystem::path& model_dir,
                                                         const LoadOptions& options);
+  // A model of this shape with random weights (random_weights.h), to measure with.
+  static absl::StatusOr<std::shared_ptr<CausalLm>> random(const ModelConfig& config,
+                                                          const LoadOptions& options,
+                                                          uint64_t seed);
   virtual ~CausalLm() = default;
 
   virtual const ModelConfig& config() const = 0;
@@ -55,6 +82,14 @@ class CausalLm {
   // than positions.
   virtual absl::StatusOr<std::shared_ptr<PromptState>> prefill(std::span<const int32_t> token_ids,
                                                                const PrefillOptions& options) = 0;
+
+  // The same layer by layer: all chunks go through a layer before the next one begins, so that only
+  // one layer's keys and values exist at a time, beside the activations [prompt_len, hidden_size].
+  // Returns the logits [vocab_size] float32 of the last prompt token. Prompt rows are those of
+  // prefill() (to within rounding where rows are appended to their chunk). An error of on_layer
+  // ends it.
+  virtual absl::StatusOr<at::Tensor> prefill_by_layers(std::span<const int32_t> token_ids,
+                                                       const LayerPrefillOptions& options) = 0;
 
   // One token for each cache: token_ids[i] at caches[i]->next_position(). Returns logits
   // [caches.size(), vocab_size] float32 and advances every cache. A row depends on its own cache

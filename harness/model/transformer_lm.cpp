@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/model/random_weights.h"
 #include "harness/model/threads.h"
 
 namespace kvlab {
@@ -19,8 +20,17 @@ absl::StatusOr<std::shared_ptr<CausalLm>> CausalLm::load(const std::filesystem::
   return std::shared_ptr<CausalLm>(std::move(model));
 }
 
-absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::load(
-    const std::filesystem::path& model_dir, const LoadOptions& options) {
+absl::StatusOr<std::shared_ptr<CausalLm>> CausalLm::random(const ModelConfig& config,
+                                                           const LoadOptions& options,
+                                                           uint64_t seed) {
+  KVLAB_ASSIGN_OR_RETURN(std::shared_ptr<TransformerLm> model,
+                         TransformerLm::random(config, options, seed));
+  return std::shared_ptr<CausalLm>(std::move(model));
+}
+
+namespace {
+
+absl::Status check_options(const LoadOptions& options) {
   if (options.dtype != at::kFloat && options.dtype != at::kBFloat16) {
     return invalid_argument("models run in float32 or bfloat16, not in {}",
                             at::toString(options.dtype));
@@ -30,6 +40,34 @@ absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::load(
         "this build or machine has no CUDA device; use the device cpu, or build with KVLAB_CUDA=ON "
         "on a machine with a GPU");
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::random(const ModelConfig& config,
+                                                                     const LoadOptions& options,
+                                                                     uint64_t seed) {
+  KVLAB_RETURN_IF_ERROR(check_options(options));
+  ModelConfig shape = config;
+  if (options.num_layers > 0) {
+    shape.num_layers = std::min(shape.num_layers, options.num_layers);
+  }
+  align_compute_threads();
+  const c10::InferenceMode inference;
+  try {
+    ModelWeights weights = random_weights(shape, options.dtype, options.device, seed);
+    return std::shared_ptr<TransformerLm>(
+        new TransformerLm(std::move(shape), std::move(weights), options.dtype, options.device));
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(
+        to_absl(fmt::format("random weights could not be made: {}", error.what())));
+  }
+}
+
+absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::load(
+    const std::filesystem::path& model_dir, const LoadOptions& options) {
+  KVLAB_RETURN_IF_ERROR(check_options(options));
   KVLAB_ASSIGN_OR_RETURN(ModelConfig config, ModelConfig::load(model_dir));
   if (options.num_layers < 0 || options.num_layers > config.num_layers) {
     return invalid_argument("{}: the first {} layers were asked for, the model has {}",

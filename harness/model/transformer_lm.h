@@ -24,6 +24,9 @@ class TransformerLm final : public CausalLm {
  public:
   static absl::StatusOr<std::shared_ptr<TransformerLm>> load(const std::filesystem::path& model_dir,
                                                              const LoadOptions& options);
+  static absl::StatusOr<std::shared_ptr<TransformerLm>> random(const ModelConfig& config,
+                                                               const LoadOptions& options,
+                                                               uint64_t seed);
 
   const ModelConfig& config() const override { return config_; }
   at::ScalarType dtype() const override { return dtype_; }
@@ -34,6 +37,8 @@ class TransformerLm final : public CausalLm {
 
   absl::StatusOr<std::shared_ptr<PromptState>> prefill(std::span<const int32_t> token_ids,
                                                        const PrefillOptions& options) override;
+  absl::StatusOr<at::Tensor> prefill_by_layers(std::span<const int32_t> token_ids,
+                                               const LayerPrefillOptions& options) override;
   absl::StatusOr<at::Tensor> decode_step(std::span<const int32_t> token_ids,
                                          std::span<KvCache* const> caches,
                                          std::span<CapturedQueries* const> captured) override;
@@ -66,6 +71,8 @@ class TransformerLm final : public CausalLm {
     at::Tensor queries;  // [num_heads, rows, head_dim], of the layer to come
     at::Tensor normed;   // [rows, hidden_size]; on the CPU only after the last layer
   };
+  struct LayerPass;
+  struct LayerChunk;
 
   TransformerLm(ModelConfig config, ModelWeights weights, at::ScalarType dtype, at::Device device);
 
@@ -83,6 +90,11 @@ class TransformerLm final : public CausalLm {
                         PrefillProgress& progress);
   at::Tensor prefill_attention_part(int64_t layer, const PrefillChunk& chunk,
                                     PrefillProgress& progress);
+
+  // transformer_lm_layers.cpp
+  at::Tensor attend_chunk(const LayerPass& pass, const LayerChunk& chunk);
+  void finish_chunk(const LayerPass& pass, const at::Tensor& attended, LayerChunk& chunk);
+  void run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden);
 
   // transformer_lm_rows.cpp
   at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows, const RowAdapter* adapter,

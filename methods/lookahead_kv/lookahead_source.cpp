@@ -21,20 +21,36 @@ class LookaheadSource final : public QuerySource {
 
   int64_t extra_positions() const override { return options_.num_tokens; }
 
-  absl::StatusOr<std::vector<QueryRows>> rows(const SelectionInput& input) const override {
+  absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const override {
+    KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const LookaheadAdapter> adapter,
+                           adapter_for(model));
+    return AppendedRows{.embeddings = adapter->tokens(), .adapter = adapter};
+  }
+
+  absl::StatusOr<LayerRows> rows(const SelectionInput& input) const override {
+    if (input.appended != nullptr) {
+      return following_rows(input, input.appended);
+    }
     if (input.model == nullptr || input.config == nullptr) {
       return failed_precondition("lookahead tokens need the model that made the prompt state");
     }
     KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const LookaheadAdapter> adapter,
                            adapter_for(*input.config));
     const at::Tensor tokens = adapter->tokens().to(input.model->device(), input.model->dtype());
-    KVLAB_ASSIGN_OR_RETURN(const CapturedQueries rows,
+    KVLAB_ASSIGN_OR_RETURN(CapturedQueries captured,
                            input.model->run_rows(*input.prompt, tokens, adapter.get()));
-    return tail_and_following_rows(input, options_.tail_rows, &rows, /*own_keys=*/true,
-                                   /*mask_as_prompt=*/false);
+    const auto rows = std::make_shared<const CapturedQueries>(std::move(captured));
+    return LayerRows([rows, of_layer = following_rows(input, rows.get())](int64_t layer) {
+      return of_layer(layer);
+    });
   }
 
  private:
+  LayerRows following_rows(const SelectionInput& input, const CapturedQueries* rows) const {
+    return tail_and_following_rows(input, options_.tail_rows, rows, /*own_keys=*/true,
+                                   /*mask_as_prompt=*/false);
+  }
+
   absl::StatusOr<std::shared_ptr<const LookaheadAdapter>> adapter_for(
       const ModelConfig& config) const {
     const std::scoped_lock lock(mutex_);

@@ -297,7 +297,7 @@ TEST(AttentionMassOnTensors, OperatorsAndKernelsAgree) {
   for (const bool own_keys : {false, true}) {
     for (const bool official : {false, true}) {
       const QueryRows rows =
-          tail_and_following_rows(input, 9, &draft.queries, own_keys, official).front();
+          tail_and_following_rows(input, 9, &draft.queries, own_keys, official)(0);
       for (const auto reduction : {RowReduction::kSum, RowReduction::kMean, RowReduction::kMax}) {
         const at::Tensor fast = attention_mass(rows, prompt->layers[0].keys, reduction);
         const at::Tensor plain =

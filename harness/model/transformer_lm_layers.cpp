@@ -1,0 +1,301 @@
+// Prefill layer by layer: all chunks of the prompt and the rows behind it go through one layer
+// before the next begins, in storage that every layer uses again.
+#include <c10/core/InferenceMode.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <exception>
+
+#include "harness/base/status.h"
+#include "harness/model/layer_ops.h"
+#include "harness/model/transformer_lm.h"
+
+namespace kvlab {
+
+// The layer that all rows are in.
+struct TransformerLm::LayerPass {
+  int64_t layer = 0;
+  int64_t prompt_len = 0;
+  // [num_kv_heads, prompt_len + appended rows, head_dim]; the state's are their first part.
+  at::Tensor keys;
+  at::Tensor values;
+  LayerState* state = nullptr;
+  QueryMoments* moments = nullptr;  // null: not wanted
+  int64_t moments_from = 0;
+  bool attention_sums = false;
+  at::Tensor appended_queries;  // [num_heads, appended rows, head_dim]
+};
+
+// A chunk's rows between two layers.
+struct TransformerLm::LayerChunk {
+  int64_t first = 0;  // position of the first row
+  at::Tensor hidden;  // [rows, hidden_size]; undefined: nobody's input any more
+};
+
+namespace {
+
+// x [rows, heads * head_dim] as [heads, rows, head_dim], a view.
+at::Tensor as_heads(const at::Tensor& x, int64_t head_dim) {
+  return x.view({x.size(0), x.size(1) / head_dim, head_dim}).transpose(0, 1);
+}
+
+void add_delta(const RowAdapter* adapter, int64_t layer, RowAdapter::Target target,
+               const at::Tensor& rows, const at::Tensor& out, int64_t begin, int64_t size) {
+  if (adapter != nullptr) {
+    at::Tensor columns = out.narrow(1, begin, size);
+    adapter->add_delta(layer, target, rows, columns);
+  }
+}
+
+absl::Status check_appended(const LayerPrefillOptions& options, const ModelConfig& config) {
+  const at::Tensor& rows = options.appended.embeddings;
+  if (!rows.defined()) {
+    return absl::OkStatus();
+  }
+  if (rows.dim() != 2 || rows.size(1) != config.hidden_size || rows.size(0) == 0) {
+    return invalid_argument("appended rows must be [count, {}], got [{}]", config.hidden_size,
+                            fmt::join(rows.sizes().vec(), ", "));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int32_t> token_ids,
+                                                            const LayerPrefillOptions& options) {
+  const int64_t num_appended = options.appended.count();
+  const auto prompt_len = static_cast<int64_t>(token_ids.size());
+  KVLAB_RETURN_IF_ERROR(check_token_ids(token_ids, "the prompt"));
+  KVLAB_RETURN_IF_ERROR(check_appended(options, config_));
+  KVLAB_RETURN_IF_ERROR(check_positions(
+      prompt_len + num_appended, num_appended > 0 ? "the prompt with its rows" : "the prompt"));
+  if (options.chunk_size < 1) {
+    return invalid_argument("the prefill chunk size is {}, expected 1 or more", options.chunk_size);
+  }
+  const c10::InferenceMode inference;
+  try {
+    const auto num_layers = static_cast<size_t>(config_.num_layers);
+    const auto tensors = at::TensorOptions().dtype(dtype_).device(device_);
+    PromptState state;
+    state.token_ids.assign(token_ids.begin(), token_ids.end());
+    state.layers.resize(num_layers);
+    CapturedQueries appended;
+    appended.queries.resize(num_layers);
+    appended.keys.resize(num_layers);
+
+    std::vector<LayerChunk> chunks;
+    for (int64_t first = 0; first < prompt_len; first += options.chunk_size) {
+      const int64_t count = std::min(options.chunk_size, prompt_len - first);
+      chunks.push_back({first, embed(token_ids.subspan(static_cast<size_t>(first),
+                                                       static_cast<size_t>(count)))});
+    }
+    at::Tensor rows;  // the appended ones' hidden states
+    if (num_appended > 0) {
+      rows = options.appended.embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true)
+                 .contiguous();
+    }
+    LayerPass pass;
+    pass.prompt_len = prompt_len;
+    pass.keys =
+        at::empty({config_.num_kv_heads, prompt_len + num_appended, config_.head_dim}, tensors);
+    pass.values = at::empty_like(pass.keys);
+    pass.moments_from = options.needs.moments_from;
+    pass.attention_sums = options.needs.attention_sums;
+    const at::Tensor tail_queries = at::empty(
+        {config_.num_heads, std::min(options.needs.tail_queries, prompt_len), config_.head_dim},
+        tensors);
+    for (size_t i = 0; i < num_layers; ++i) {
+      LayerState& layer = state.layers[i];
+      layer.keys = pass.keys.narrow(1, 0, prompt_len);
+      layer.values = pass.values.narrow(1, 0, prompt_len);
+      layer.tail_queries = tail_queries;
+      if (options.needs.attention_sums) {
+        layer.attention_sums =
+            at::zeros({config_.num_heads, prompt_len}, tensors.dtype(at::kFloat));
+      }
+      QueryMoments moments;
+      pass.layer = static_cast<int64_t>(i);
+      pass.state = &layer;
+      pass.moments = options.needs.query_moments ? &moments : nullptr;
+      for (LayerChunk& chunk : chunks) {
+        const at::Tensor attended = attend_chunk(pass, chunk);
+        finish_chunk(pass, attended, chunk);
+      }
+      if (options.needs.query_moments) {
+        layer.query_mean = moments.mean();
+        layer.query_covariance = moments.covariance();
+      }
+      if (num_appended > 0) {
+        run_appended(pass, options.appended.adapter.get(), rows);
+        appended.queries[i] = pass.appended_queries;
+        appended.keys[i] = pass.keys.narrow(1, prompt_len, num_appended);
+      }
+      if (options.on_layer) {
+        KVLAB_RETURN_IF_ERROR(options.on_layer(pass.layer, state, appended));
+      }
+      layer = {};
+      appended.queries[i].reset();
+      appended.keys[i].reset();
+    }
+    const at::Tensor last = chunks.back().hidden;
+    return logits(rms_norm(last, weights_.final_norm, config_.rms_norm_eps)).select(0, 0);
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(
+        to_absl(fmt::format("prefill of {} tokens failed: {}", prompt_len, error.what())));
+  }
+}
+
+// The chunk's keys and values into the layer, its queries to whoever wants them, and attention.
+// Returns [rows, num_heads * head_dim]: all rows, or in the last layer the prompt's last row, or
+// undefined where that is not in this chunk.
+at::Tensor TransformerLm::attend_chunk(const LayerPass& pass, const LayerChunk& chunk) {
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(pass.layer)];
+  const double eps = config_.rms_norm_eps;
+  const int64_t first = chunk.first;
+  const int64_t count = chunk.hidden.size(0);
+  const int64_t end = first + count;
+  const int64_t head_dim = config_.head_dim;
+  const RotaryEmbedding::Tables angles = rotary_.tables(first, count);
+  const at::Tensor normed = rms_norm(chunk.hidden, layer.attention_norm, eps);
+
+  const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
+  at::Tensor queries;
+  at::Tensor keys;
+  at::Tensor values;
+  if (linears.qkv.packed() != nullptr) {
+    const at::Tensor qkv = linears.qkv.forward(normed);
+    const int64_t q_size = config_.num_heads * head_dim;
+    const int64_t kv_size = config_.num_kv_heads * head_dim;
+    queries = as_heads(qkv.narrow(1, 0, q_size), head_dim);
+    keys = as_heads(qkv.narrow(1, q_size, kv_size), head_dim);
+    values = as_heads(qkv.narrow(1, q_size + kv_size, kv_size), head_dim);
+  } else {
+    queries = as_heads(apply_linear(normed, layer.q, layer.q_bias), head_dim);
+    keys = as_heads(apply_linear(normed, layer.k, layer.k_bias), head_dim);
+    values = as_heads(apply_linear(normed, layer.v, layer.v_bias), head_dim);
+  }
+  rotate_into(keys, angles.cos, angles.sin, layer.k_norm, eps, pass.keys.narrow(1, first, count));
+  pass.values.narrow(1, first, count).copy_(values);
+  if (pass.moments != nullptr) {
+    rotate_into(queries, {}, {}, layer.q_norm, eps, queries);
+    const int64_t skip = std::clamp<int64_t>(pass.moments_from - first, 0, count);
+    pass.moments->add(queries.narrow(1, skip, count - skip));
+    rotate_into(queries, angles.cos, angles.sin, {}, 0, queries);
+  } else {
+    rotate_into(queries, angles.cos, angles.sin, layer.q_norm, eps, queries);
+  }
+  const at::Tensor& tail_queries = pass.state->tail_queries;
+  const int64_t tail_first = pass.prompt_len - tail_queries.size(1);
+  const int64_t tail_begin = std::max(first, tail_first);
+  if (tail_begin < end) {
+    tail_queries.narrow(1, tail_begin - tail_first, end - tail_begin)
+        .copy_(queries.narrow(1, tail_begin - first, end - tail_begin));
+  }
+
+  ChunkAttentionArgs args;
+  args.queries = queries;
+  args.keys = pass.keys.narrow(1, 0, end);
+  args.values = pass.values.narrow(1, 0, end);
+  args.scale = attention_scale();
+  args.sliding_window = config_.sliding_window;
+  args.want_logsumexp = pass.attention_sums;
+  const bool last_layer = pass.layer + 1 == config_.num_layers;
+  const bool holds_last_row = end == pass.prompt_len;
+  if (last_layer && !args.want_logsumexp) {
+    if (!holds_last_row) {
+      return {};
+    }
+    args.queries = queries.narrow(1, count - 1, 1);
+  }
+  const ChunkAttention attended = chunk_attention(args);
+  if (args.want_logsumexp) {
+    add_chunk_attention_sums(args, attended.logsumexp, pass.state->attention_sums);
+    if (last_layer && !holds_last_row) {
+      return {};
+    }
+  }
+  const at::Tensor output = attended.output.flatten(1);
+  return last_layer ? output.narrow(0, output.size(0) - 1, 1) : output;
+}
+
+// The rest of the layer, row by row.
+void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attended,
+                                 LayerChunk& chunk) {
+  if (!attended.defined()) {
+    chunk.hidden.reset();
+    return;
+  }
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(pass.layer)];
+  if (attended.size(0) < chunk.hidden.size(0)) {
+    const int64_t rows = attended.size(0);
+    chunk.hidden = chunk.hidden.narrow(0, chunk.hidden.size(0) - rows, rows).contiguous();
+  }
+  const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
+  if (linears.o.packed() != nullptr) {
+    const NormedSum after = add_rms_norm(chunk.hidden, linears.o.forward(attended), layer.mlp_norm,
+                                         config_.rms_norm_eps);
+    const at::Tensor gate_up = linears.gate_up.forward(after.normed);
+    const int64_t size = config_.intermediate_size;
+    const at::Tensor inner = silu_mul(gate_up.narrow(1, 0, size), gate_up.narrow(1, size, size));
+    chunk.hidden = after.sum.add_(linears.down.forward(inner));
+    return;
+  }
+  const NormedSum after = add_rms_norm(chunk.hidden, apply_linear(attended, layer.o),
+                                       layer.mlp_norm, config_.rms_norm_eps);
+  const at::Tensor inner =
+      silu_mul(apply_linear(after.normed, layer.gate), apply_linear(after.normed, layer.up));
+  chunk.hidden = after.sum.add_(apply_linear(inner, layer.down));
+}
+
+// The rows behind the prompt through the same layer, over the prompt's keys and their own.
+void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden) {
+  using Target = RowAdapter::Target;
+  const int64_t i = pass.layer;
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
+  const RowLayer& linears = row_layers_[static_cast<size_t>(i)];
+  const double eps = config_.rms_norm_eps;
+  const int64_t count = hidden.size(0);
+  const int64_t head_dim = config_.head_dim;
+  const int64_t q_size = config_.num_heads * head_dim;
+  const int64_t kv_size = config_.num_kv_heads * head_dim;
+  const int64_t inner_size = config_.intermediate_size;
+  const RotaryEmbedding::Tables angles = rotary_.tables(pass.prompt_len, count);
+
+  const at::Tensor normed = rms_norm(hidden, layer.attention_norm, eps);
+  const at::Tensor qkv = linears.qkv.forward(normed);
+  add_delta(adapter, i, Target::kQ, normed, qkv, 0, q_size);
+  add_delta(adapter, i, Target::kK, normed, qkv, q_size, kv_size);
+  add_delta(adapter, i, Target::kV, normed, qkv, q_size + kv_size, kv_size);
+  const auto heads_of = [&](int64_t begin, int64_t size) {
+    return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
+  };
+  pass.appended_queries = at::empty({config_.num_heads, count, head_dim}, qkv.options());
+  rotate_into(heads_of(0, q_size), angles.cos, angles.sin, layer.q_norm, eps,
+              pass.appended_queries);
+  rotate_into(heads_of(q_size, kv_size), angles.cos, angles.sin, layer.k_norm, eps,
+              pass.keys.narrow(1, pass.prompt_len, count));
+  pass.values.narrow(1, pass.prompt_len, count).copy_(heads_of(q_size + kv_size, kv_size));
+  if (i + 1 == config_.num_layers) {
+    return;  // nothing of them is read any more
+  }
+  ChunkAttentionArgs args;
+  args.queries = pass.appended_queries;
+  args.keys = pass.keys;
+  args.values = pass.values;
+  args.scale = attention_scale();
+  args.sliding_window = config_.sliding_window;
+  const at::Tensor attended = chunk_attention(args).output.flatten(1);
+  const at::Tensor projected = linears.o.forward(attended);
+  add_delta(adapter, i, Target::kO, attended, projected, 0, config_.hidden_size);
+  const NormedSum after = add_rms_norm(hidden, projected, layer.mlp_norm, eps);
+  const at::Tensor gate_up = linears.gate_up.forward(after.normed);
+  add_delta(adapter, i, Target::kGate, after.normed, gate_up, 0, inner_size);
+  add_delta(adapter, i, Target::kUp, after.normed, gate_up, inner_size, inner_size);
+  const at::Tensor inner =
+      silu_mul(gate_up.narrow(1, 0, inner_size), gate_up.narrow(1, inner_size, inner_size));
+  const at::Tensor down = linears.down.forward(inner);
+  add_delta(adapter, i, Target::kDown, inner, down, 0, config_.hidden_size);
+  hidden = after.sum.add_(down);
+}
+
+}  // namespace kvlab
