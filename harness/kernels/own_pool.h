@@ -1,4 +1,4 @@
-// A small persistent pool of threads of our own: for builds without OpenMP, and to compare with.
+// A small persistent pool of threads of our own: the default.
 #pragma once
 
 #include <atomic>

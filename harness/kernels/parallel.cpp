@@ -38,8 +38,8 @@ int initial_threads() {
 ThreadPool initial_pool() {
 #if defined(KVLAB_OPENMP)
   const char* text = std::getenv("KVLAB_THREAD_POOL");
-  return text != nullptr && std::string_view(text) == "own" ? ThreadPool::kOwn
-                                                            : ThreadPool::kShared;
+  return text != nullptr && std::string_view(text) == "shared" ? ThreadPool::kShared
+                                                               : ThreadPool::kOwn;
 #else
   return ThreadPool::kOwn;
 #endif

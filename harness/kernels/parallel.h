@@ -11,15 +11,15 @@ namespace kvlab {
 int kernel_threads();
 void set_kernel_threads(int threads);  // at least 1; not while a kernel runs
 
-// Whose threads they are. Two pools in one program cost time: a thread that waits for its pool's
-// next call spins, and takes its core from the other pool's thread. So the kernels run on the
-// OpenMP pool that LibTorch uses too, where the build has it.
+// Whose threads they are. Between the kernels of a forward pass LibTorch runs next to nothing in
+// parallel, so two pools do not meet. Ours gives its core away after a short wait; OpenMP's threads
+// spin for milliseconds, which on a machine with other work costs a time slice per call.
 enum class ThreadPool {
   kShared,  // OpenMP's
   kOwn,     // ours
 };
-// Starts as the environment variable KVLAB_THREAD_POOL, `own` or `shared`, else kShared; kOwn in
-// builds without OpenMP.
+// Starts as the environment variable KVLAB_THREAD_POOL, `own` or `shared`, else kOwn; always kOwn
+// in builds without OpenMP.
 ThreadPool kernel_thread_pool();
 void set_kernel_thread_pool(ThreadPool pool);  // not while a kernel runs
 
