@@ -129,7 +129,7 @@ absl::StatusOr<std::vector<Chart>> retained_charts(const Database& db, const Sco
                              {{"field", "share"},
                               {"type", "quantitative"},
                               {"title", "share kept"},
-                              {"scale", {{"domain", {0, 1}}, {"scheme", "viridis"}}}}}}}};
+                              {"scale", {{"domain", {0, 1}}, {"scheme", "blues"}}}}}}}};
     charts.push_back(std::move(chart));
   }
   return charts;
