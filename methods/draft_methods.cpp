@@ -1,4 +1,5 @@
 // Methods that ask a draft of the reply, and the oracle, which asks the reply itself.
+#include "harness/base/files.h"
 #include "methods/preset_parts.h"
 #include "methods/presets.h"
 #include "methods/scorers.h"
@@ -99,7 +100,9 @@ MethodDefinition speckv_method() {
       .parameters = with_selection_parameters(
           {row_reduction_parameter("max"),
            number_parameter("draft_tokens", "draft tokens at most; 0: the whole reply", 32, 0),
-           text_parameter("draft_model", "folder of the draft model; empty: the model itself", ""),
+           text_parameter("draft_model",
+                          "the draft model's folder, or name in the cache; empty: the model itself",
+                          ""),
            number_parameter("draft_layers",
                             "draft by the model's first layers only; 0: all of them", 0, 0)},
           {.window = 32,
@@ -116,7 +119,8 @@ MethodDefinition speckv_method() {
         .draft_tokens = params.at("draft_tokens").get<int64_t>(),
         .own_keys = true,
     };
-    const DraftModel draft{.model_dir = params.at("draft_model").get<std::string>(),
+    const auto draft_model = params.at("draft_model").get<std::string>();
+    const DraftModel draft{.model_dir = draft_model.empty() ? "" : model_path(draft_model).string(),
                            .layers = params.at("draft_layers").get<int64_t>()};
     if (!draft.model_dir.empty() && draft.layers > 0) {
       return invalid_argument(

@@ -146,4 +146,13 @@ std::filesystem::path cache_dir() {
   return std::filesystem::path(home != nullptr ? home : "/root") / ".cache" / "kvlab";
 }
 
+std::filesystem::path model_path(const std::string& name_or_path) {
+  const std::filesystem::path given(name_or_path);
+  const std::filesystem::path named = cache_dir() / "models" / given;
+  std::error_code ignored;
+  return !std::filesystem::exists(given, ignored) && std::filesystem::exists(named, ignored)
+             ? named
+             : given;
+}
+
 }  // namespace kvlab

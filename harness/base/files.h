@@ -43,4 +43,8 @@ class MappedFile final {
 // KVLAB_CACHE, or ~/.cache/kvlab: models, prepared data and the set-up's Python live there.
 std::filesystem::path cache_dir();
 
+// A model's or tokenizer's folder, given by path or by its name below <cache>/models. Where neither
+// exists, the path as given, for the loader's error to name.
+std::filesystem::path model_path(const std::string& name_or_path);
+
 }  // namespace kvlab

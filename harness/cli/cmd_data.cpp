@@ -55,11 +55,12 @@ absl::Status write_ruler(const RulerArguments& arguments) {
   request.samples = options.settings.samples;
   request.seed = options.settings.seed;
   if (options.settings.count_template) {
-    KVLAB_ASSIGN_OR_RETURN(request.prompt_format, PromptFormat::load(arguments.tokenizer));
+    KVLAB_ASSIGN_OR_RETURN(request.prompt_format,
+                           PromptFormat::load(model_path(arguments.tokenizer)));
   }
   RulerSourceLoader loader(options.settings.paths);
   KVLAB_ASSIGN_OR_RETURN(const LoadedSources loaded, loader.load(*request.task));
-  KVLAB_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::load(arguments.tokenizer));
+  KVLAB_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::load(model_path(arguments.tokenizer)));
   KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerItem> items,
                          generate_ruler(request, loaded.sources, *tokenizer));
   const std::string text = ruler_json_lines(items);
@@ -84,7 +85,9 @@ void add_ruler(CLI::App& data, CommandAction& action) {
       ->capture_default_str();
   command->add_option("--samples", a.samples, "Number of prompts")->capture_default_str();
   command->add_option("--seed", a.seed, "Seed of the random draws")->capture_default_str();
-  command->add_option("--tokenizer", a.tokenizer, "Folder with the model's tokenizer.json")
+  command
+      ->add_option("--tokenizer", a.tokenizer,
+                   "Folder with the model's tokenizer.json, or a name in the cache")
       ->required()
       ->check(CLI::ExistingDirectory);
   command->add_option("--template", a.format, "base: plain text; model: the model's own template")

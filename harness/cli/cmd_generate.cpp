@@ -111,8 +111,10 @@ void add_generate_command(CLI::App& app, CommandAction& action) {
   command->add_flag("--json", flags->json, "Token ids, first logits and timings as JSON");
   command->footer(
       "Examples:\n"
-      "  kvlab generate --model DIR --prompt-file prompt.txt --max-new-tokens 64\n"
-      "  kvlab generate --model DIR --prompt-file prompt.txt --method snapkv --budget 128 --json");
+      "  kvlab generate --model SmolLM2-135M-Instruct --prompt-file prompt.txt --max-new-tokens "
+      "64\n"
+      "  kvlab generate --model SmolLM2-135M-Instruct --prompt-file prompt.txt --method snapkv "
+      "--budget 128 --json");
   command->callback([flags, &action] { action = [flags] { return generate(*flags); }; });
 }
 

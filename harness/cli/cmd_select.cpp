@@ -58,9 +58,11 @@ void add_select_command(CLI::App& app, CommandAction& action) {
       ->required();
   command->footer(
       "Examples:\n"
-      "  kvlab select --model DIR --prompt-file p.txt --method snapkv --budget 128 --out "
+      "  kvlab select --model SmolLM2-135M-Instruct --prompt-file p.txt --method snapkv --budget "
+      "128 --out "
       "kept.json\n"
-      "  kvlab select --model DIR --prompt-file p.txt --method snapkv --budget 5% \\\n"
+      "  kvlab select --model SmolLM2-135M-Instruct --prompt-file p.txt --method snapkv --budget "
+      "5% \\\n"
       "      --set kernel_size=5 --dtype float32 --out kept.json");
   command->callback([flags, &action] { action = [flags] { return select(*flags); }; });
 }

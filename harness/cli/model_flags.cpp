@@ -113,7 +113,9 @@ absl::Status check_positions(const LoadedPrompt& prompt, int64_t max_new_tokens)
 }  // namespace
 
 void add_model_flags(CLI::App& command, ModelFlags& flags, bool method_required) {
-  command.add_option("--model", flags.model, "Hugging Face model directory")->required();
+  command
+      .add_option("--model", flags.model, "Hugging Face model directory, or a name in the cache")
+      ->required();
   command.add_option("--prompt-file", flags.prompt_file, "Prompt text (UTF-8)")->required();
   auto* raw = command.add_flag("--raw", flags.raw, "The text as it is, without a chat template");
   command
@@ -171,10 +173,11 @@ absl::StatusOr<LoadedPrompt> load_prompt(const ModelFlags& flags, int64_t max_ne
   }
   KVLAB_ASSIGN_OR_RETURN(prompt.method, choose_method(flags));
   KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(flags.prompt_file));
-  KVLAB_ASSIGN_OR_RETURN(prompt.tokenizer, Tokenizer::load(flags.model));
+  prompt.model_dir = model_path(flags.model);
+  KVLAB_ASSIGN_OR_RETURN(prompt.tokenizer, Tokenizer::load(prompt.model_dir));
   PromptFormat format;
   if (!flags.raw) {
-    KVLAB_ASSIGN_OR_RETURN(format, PromptFormat::load(flags.model));
+    KVLAB_ASSIGN_OR_RETURN(format, PromptFormat::load(prompt.model_dir));
   }
   if (text.empty()) {
     return invalid_argument("{}: the prompt is empty", flags.prompt_file);
@@ -187,7 +190,7 @@ absl::StatusOr<LoadedPrompt> load_prompt(const ModelFlags& flags, int64_t max_ne
     return with_context(built.status(), flags.prompt_file);
   }
   prompt.token_ids = std::move(built->token_ids);
-  KVLAB_ASSIGN_OR_RETURN(prompt.model, CausalLm::load(flags.model, prompt.load_options));
+  KVLAB_ASSIGN_OR_RETURN(prompt.model, CausalLm::load(prompt.model_dir, prompt.load_options));
   if (prompt.method) {
     std::optional<Budget> budget;
     if (prompt.method->budget) {
@@ -217,7 +220,7 @@ absl::StatusOr<PreparedPrompt> prepare_prompt(const ModelFlags& flags, const Loa
   }
   const auto select_start = Clock::now();
   prepared.budget_entries = prompt.method->budget->resolve(prepared.state->prompt_len());
-  DraftModels drafts(flags.model, prompt.load_options);
+  DraftModels drafts(prompt.model_dir, prompt.load_options);
   SelectionSettings settings;
   settings.max_new_tokens = max_new_tokens;
   settings.stop_ids = prompt.model->config().stop_ids;

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -48,6 +49,7 @@ absl::StatusOr<BudgetSpec> parse_budget(const std::string& text);
 
 // A prompt ready to run, and the time that loading took.
 struct LoadedPrompt {
+  std::filesystem::path model_dir;
   std::shared_ptr<const Tokenizer> tokenizer;
   std::vector<int32_t> token_ids;
   std::shared_ptr<CausalLm> model;

@@ -41,7 +41,12 @@ SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
   }
   record.prompt_hash = sha256_hex(ids);
   record.prompt_tokens = static_cast<int64_t>(prompt.token_ids.size());
-  record.question_start = prompt.question_start;
+  // Of the prompt with the question kept apart, whichever arms run, so that the row is the same.
+  if (sample.question_begin < sample.prompt.size()) {
+    const auto split = build_prompt(prompt_request(sample, /*split_question=*/true),
+                                    *model.tokenizer, model.format);
+    record.question_start = split.ok() ? split->question_start : std::nullopt;
+  }
   if (config.store_prompts) {
     record.rendered_text = model.tokenizer->decode(prompt.token_ids, /*skip_special_tokens=*/false);
   }
@@ -125,7 +130,6 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
   if (cells.empty()) {
     return absl::OkStatus();
   }
-  std::optional<BuiltPrompt> stored_prompt;
   int64_t to_run = 0;
   for (const bool aware : {true, false}) {
     std::vector<Cell*> group;
@@ -141,15 +145,13 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
       KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
                              build_prompt(prompt_request(planned.sample, /*split_question=*/!aware),
                                           *model.tokenizer, model.format));
-      stored_prompt = stored_prompt ? stored_prompt : prompt;
       to_run += static_cast<int64_t>(group.size());
       KVLAB_RETURN_IF_ERROR(run_cells(model, planned, prompt, lm, drafts, group));
     }
   }
-  if (!stored_prompt) {
-    KVLAB_ASSIGN_OR_RETURN(stored_prompt, build_prompt(prompt_request(planned.sample, false),
-                                                       *model.tokenizer, model.format));
-  }
+  KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt stored_prompt,
+                         build_prompt(prompt_request(planned.sample, /*split_question=*/false),
+                                      *model.tokenizer, model.format));
   std::vector<ResultRecord> records;
   for (Cell& cell : cells) {
     outcome_.failed += cell.record.status == CellStatus::kFailed ? 1 : 0;
@@ -162,7 +164,7 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
     records.push_back(cell.record);
   }
   KVLAB_RETURN_IF_ERROR(
-      store_.write_sample(sample_record(plan_.config, model, planned, *stored_prompt), records)
+      store_.write_sample(sample_record(plan_.config, model, planned, stored_prompt), records)
           .status());
   ++outcome_.samples;
   outcome_.cells += static_cast<int64_t>(cells.size());

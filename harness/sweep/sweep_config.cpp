@@ -73,18 +73,14 @@ absl::Status parse_methods(const Json& file, const std::string& origin, SweepCon
 }  // namespace
 
 absl::StatusOr<std::filesystem::path> find_model_dir(const std::string& name_or_path) {
-  const std::filesystem::path direct(name_or_path);
-  if (std::filesystem::exists(direct / "config.json")) {
-    return direct;
-  }
-  const std::filesystem::path named = cache_dir() / "models" / name_or_path;
-  if (std::filesystem::exists(named / "config.json")) {
-    return named;
+  const std::filesystem::path dir = model_path(name_or_path);
+  if (std::filesystem::exists(dir / "config.json")) {
+    return dir;
   }
   return not_found(
-      "model \"{}\": no config.json in {} or {}; give a Hugging Face directory, or run "
+      "model \"{}\": no config.json in {}, nor below {}; give a Hugging Face directory, or run "
       "scripts/setup for the default model",
-      name_or_path, direct.string(), named.string());
+      name_or_path, dir.string(), (cache_dir() / "models").string());
 }
 
 absl::StatusOr<SweepConfig> load_sweep_config(const std::filesystem::path& path) {

@@ -46,7 +46,7 @@ class TensorList final {
 }  // namespace
 
 absl::Status make_tiny_model(const std::filesystem::path& tokenizer_dir,
-                             const std::filesystem::path& dir) {
+                             const std::filesystem::path& dir, int64_t max_positions) {
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "prompt_format.json",
@@ -62,6 +62,7 @@ absl::Status make_tiny_model(const std::filesystem::path& tokenizer_dir,
   config["num_attention_heads"] = kHeads;
   config["num_key_value_heads"] = kKvHeads;
   config["num_hidden_layers"] = kLayers;
+  config["max_position_embeddings"] = max_positions;
   KVLAB_RETURN_IF_ERROR(write_file(dir / "config.json", dump_json(config, 2)));
 
   TensorList list;

@@ -3,6 +3,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstdint>
 #include <filesystem>
 
 namespace kvlab {
@@ -10,6 +11,6 @@ namespace kvlab {
 // Writes a Llama of two layers (hidden size 32, four heads on two KV heads, bfloat16, the same
 // bytes each time) into `dir`, with copies of `tokenizer_dir`'s tokenizer and prompt format.
 absl::Status make_tiny_model(const std::filesystem::path& tokenizer_dir,
-                             const std::filesystem::path& dir);
+                             const std::filesystem::path& dir, int64_t max_positions = 8192);
 
 }  // namespace kvlab

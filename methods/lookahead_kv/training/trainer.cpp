@@ -58,15 +58,16 @@ absl::StatusOr<std::shared_ptr<LookaheadAdapter>> first_adapter(const TrainingRe
       recipe.token_init == "embedding" ? frozen.weights.embedding : at::Tensor(), recipe.init_seed);
 }
 
-absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, CausalLm& base,
+absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, FrozenPasses& passes,
                                            FrozenModel& frozen, const LookaheadAdapter& adapter,
                                            std::span<const TrainingSample> held_out, int64_t step) {
   HeldOutEvaluation evaluation{.step = step, .loss = 0, .recall = {}};
   std::vector<double> recall(recipe.recall_budgets.size(), 0);
   for (const TrainingSample& sample : held_out) {
-    KVLAB_ASSIGN_OR_RETURN(const SampleLoss one,
-                           sample_loss(base, frozen, adapter, sample, /*backward=*/false,
-                                       /*weight=*/1, recipe.recall_budgets));
+    KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
+                           passes.get(sample, adapter.tokens().scalar_type()));
+    const SampleLoss one =
+        sample_loss(pass, frozen, adapter, /*backward=*/false, /*weight=*/1, recipe.recall_budgets);
     evaluation.loss += one.loss / static_cast<double>(held_out.size());
     for (size_t i = 0; i < recall.size(); ++i) {
       recall[i] += one.recall[i] / static_cast<double>(held_out.size());
@@ -80,32 +81,16 @@ absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, CausalL
 
 }  // namespace
 
-absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
-                                       const LookaheadAdapter& adapter,
-                                       const TrainingSample& sample, bool backward, double weight,
-                                       const std::vector<int64_t>& recall_budgets) {
-  const auto prompt_len = static_cast<int64_t>(sample.prompt_ids.size());
-  const auto reply_len = static_cast<int64_t>(sample.reply_ids.size());
-  std::vector<int32_t> ids = sample.prompt_ids;
-  ids.insert(ids.end(), sample.reply_ids.begin(), sample.reply_ids.end());
-  PrefillOptions options;
-  options.needs.tail_queries = reply_len;
-  KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<PromptState> state, base.prefill(ids, options));
-  const at::ScalarType dtype = adapter.tokens().scalar_type();
-  const auto prompt = [&](int64_t layer) {
-    const LayerState& all = state->layers[static_cast<size_t>(layer)];
-    return PromptLayer{.keys = all.keys.narrow(1, 0, prompt_len),
-                       .values = all.values.narrow(1, 0, prompt_len)};
-  };
+SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
+                       bool backward, double weight, const std::vector<int64_t>& recall_budgets) {
   SampleLoss result;
   result.recall.assign(recall_budgets.size(), 0);
   const auto layers = static_cast<double>(frozen.config.num_layers);
   const double scale = 1.0 / (layers * static_cast<double>(frozen.config.num_heads));
+  const auto prompt = [&](int64_t layer) { return pass.prompt[static_cast<size_t>(layer)]; };
   at::Tensor total;
   const auto visit = [&](int64_t layer, const RowLayer& rows) {
-    const LayerState& all = state->layers[static_cast<size_t>(layer)];
-    const at::Tensor target = attention_target(all.tail_queries, all.keys.narrow(1, 0, prompt_len),
-                                               all.keys.narrow(1, prompt_len, reply_len), dtype);
+    const at::Tensor& target = pass.targets[static_cast<size_t>(layer)];
     const at::Tensor divergence = attention_divergence(target, rows.scores) * scale;
     total = total.defined() ? total + divergence : divergence;
     for (size_t i = 0; i < recall_budgets.size(); ++i) {
@@ -114,6 +99,7 @@ absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
                           layers;
     }
   };
+  const int64_t prompt_len = pass.targets.front().size(1);
   if (backward) {
     run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
     (total * weight).backward();
@@ -125,7 +111,7 @@ absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
   return result;
 }
 
-absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, CausalLm& base,
+absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, FrozenPasses& passes,
                                               FrozenModel& frozen,
                                               const std::vector<TrainingSample>& samples,
                                               const std::string& data_hash,
@@ -177,7 +163,7 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Caus
   TrainingOutcome outcome{.steps = optimizer.steps_done(), .total_steps = total_steps};
   if (outcome.steps == 0 && held > 0) {
     KVLAB_ASSIGN_OR_RETURN(const auto evaluation,
-                           evaluate(recipe, base, frozen, *adapter, held_out, 0));
+                           evaluate(recipe, passes, frozen, *adapter, held_out, 0));
     KVLAB_RETURN_IF_ERROR(observer.on_evaluation(evaluation));
   }
   while (outcome.steps < total_steps) {
@@ -185,10 +171,11 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Caus
     TrainingStep step{.step = outcome.steps + 1};
     for (int64_t b = 0; b < recipe.batch; ++b) {
       const TrainingSample& sample = training[order.at(outcome.steps * recipe.batch + b)];
-      KVLAB_ASSIGN_OR_RETURN(
-          const SampleLoss one,
-          sample_loss(base, frozen, *adapter, sample, /*backward=*/true,
-                      1.0 / static_cast<double>(recipe.batch), /*recall_budgets=*/{}));
+      KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
+                             passes.get(sample, adapter->tokens().scalar_type()));
+      const SampleLoss one =
+          sample_loss(pass, frozen, *adapter, /*backward=*/true,
+                      1.0 / static_cast<double>(recipe.batch), /*recall_budgets=*/{});
       step.loss += one.loss / static_cast<double>(recipe.batch);
     }
     const auto info = optimizer.step();
@@ -200,7 +187,7 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Caus
     const bool last = outcome.steps == total_steps;
     if (held > 0 && (last || outcome.steps % recipe.evaluate_every == 0)) {
       KVLAB_ASSIGN_OR_RETURN(const auto evaluation,
-                             evaluate(recipe, base, frozen, *adapter, held_out, outcome.steps));
+                             evaluate(recipe, passes, frozen, *adapter, held_out, outcome.steps));
       KVLAB_RETURN_IF_ERROR(observer.on_evaluation(evaluation));
     }
     const bool out_of_time = deadline_s > 0 && seconds_since(start) > deadline_s;

@@ -11,7 +11,7 @@
 #include <memory>
 #include <vector>
 
-#include "harness/model/causal_lm.h"
+#include "methods/lookahead_kv/training/frozen_pass.h"
 #include "methods/lookahead_kv/training/lookahead_pass.h"
 #include "methods/lookahead_kv/training/recipe.h"
 #include "methods/lookahead_kv/training/sample_set.h"
@@ -46,10 +46,8 @@ struct SampleLoss {
   double loss = 0;
   std::vector<double> recall;  // per budget, mean over layers
 };
-absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
-                                       const LookaheadAdapter& adapter,
-                                       const TrainingSample& sample, bool backward, double weight,
-                                       const std::vector<int64_t>& recall_budgets);
+SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
+                       bool backward, double weight, const std::vector<int64_t>& recall_budgets);
 
 struct TrainingOutcome {
   int64_t steps = 0;
@@ -59,7 +57,7 @@ struct TrainingOutcome {
 
 // Runs or goes on with a training run in `out_dir` (checkpoint.safetensors, adapter.safetensors).
 // `deadline_s` seconds from now it stops at the next step with a checkpoint; 0: no limit.
-absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, CausalLm& base,
+absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, FrozenPasses& passes,
                                               FrozenModel& frozen,
                                               const std::vector<TrainingSample>& samples,
                                               const std::string& data_hash,

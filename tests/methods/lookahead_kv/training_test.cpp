@@ -55,8 +55,10 @@ class Training : public ::testing::Test {
     }
   }
 
-  absl::StatusOr<TrainingOutcome> run(const std::filesystem::path& out, Recorder& recorder) {
-    return train_adapter(recipe_, *base_, *frozen_, samples_, "data", out, 0, recorder);
+  absl::StatusOr<TrainingOutcome> run(const std::filesystem::path& out, Recorder& recorder,
+                                      const std::filesystem::path& keep_passes = {}) {
+    FrozenPasses passes(*base_, keep_passes, "weights");
+    return train_adapter(recipe_, passes, *frozen_, samples_, "data", out, 0, recorder);
   }
   static std::filesystem::path fresh(const std::string& name) {
     const auto dir = std::filesystem::path(::testing::TempDir()) / name;
@@ -88,6 +90,27 @@ TEST_F(Training, ResumedRunsGiveTheNumbersOfAnUnbrokenOne) {
   EXPECT_EQ(joined, whole.losses);
   EXPECT_EQ(read_file(parts_dir / "adapter.safetensors").value(),
             read_file(whole_dir / "adapter.safetensors").value());
+}
+
+TEST_F(Training, KeptPassesGiveTheSameNumbers) {
+  const auto kept_dir = fresh("kvlab_train_passes");
+  Recorder without;
+  ASSERT_TRUE(run(fresh("kvlab_train_without"), without).ok());
+  Recorder first;
+  ASSERT_TRUE(run(fresh("kvlab_train_keeping"), first, kept_dir).ok());
+  EXPECT_EQ(first.losses, without.losses);
+  // A second run only reads, and mends what a crash or a full disk left behind.
+  int files = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(kept_dir)) {
+    if (files++ == 3) {
+      std::filesystem::resize_file(entry.path(), 100);
+    }
+  }
+  EXPECT_EQ(files, 10);
+  Recorder second;
+  ASSERT_TRUE(run(fresh("kvlab_train_kept"), second, kept_dir).ok());
+  EXPECT_EQ(second.losses, without.losses);
+  EXPECT_EQ(second.held_out, without.held_out);
 }
 
 TEST_F(Training, ACheckpointOfAnotherRecipeIsRefused) {

@@ -1,0 +1,60 @@
+// The sweep files in configs/ are valid, those for models that are not at hand included.
+#include <gmock/gmock.h>
+
+#include <cstdlib>
+
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/model/safetensors.h"
+#include "harness/sweep/sweep_config.h"
+#include "methods/registry.h"
+
+namespace kvlab {
+namespace {
+
+std::vector<std::filesystem::path> shipped_sweeps() {
+  std::vector<std::filesystem::path> files;
+  const std::filesystem::path configs = std::filesystem::path(KVLAB_SOURCE_DIR) / "configs";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
+    const std::string folder = entry.path().parent_path().filename().string();
+    if (entry.path().extension() == ".json" && folder != "train" && folder != "bench") {
+      files.push_back(entry.path());
+    }
+  }
+  return files;
+}
+
+TEST(ShippedConfigs, LoadAndNameKnownMethodsAndParameters) {
+  const std::filesystem::path cache =
+      std::filesystem::path(::testing::TempDir()) / "kvlab_shipped_configs";
+  ::setenv("KVLAB_CACHE", cache.c_str(), 1);
+  // Adapters of models that are not at hand: making a policy reads no more than the header.
+  ::setenv("KVLAB_ADAPTERS", (cache / "adapters").c_str(), 1);
+  std::filesystem::create_directories(cache / "adapters");
+  for (const char* name : {"smollm2-135m-instruct", "llama-3.1-8b-instruct", "qwen3-8b"}) {
+    ASSERT_TRUE(write_safetensors(cache / "adapters" / (std::string(name) + ".safetensors"), {},
+                                  {{"num_lookahead_tokens", "32"}})
+                    .ok());
+  }
+  const auto files = shipped_sweeps();
+  EXPECT_GE(files.size(), 5U);
+  for (const std::filesystem::path& file : files) {
+    SCOPED_TRACE(file.string());
+    const auto json = read_json_file(file, {.allow_comments = true});
+    ASSERT_TRUE(json.ok()) << json.status();
+    const Json& model = json->at("model");
+    for (const Json& name : model.is_array() ? model : Json::array({model})) {
+      ASSERT_TRUE(
+          write_file(cache / "models" / name.get<std::string>() / "config.json", "{}").ok());
+    }
+    const auto config = load_sweep_config(file);
+    ASSERT_TRUE(config.ok()) << config.status();
+    for (const MethodSpec& method : config->methods) {
+      const auto policy = make_policy(method.name, method.params);
+      EXPECT_TRUE(policy.ok()) << policy.status();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace kvlab
