@@ -1,24 +1,31 @@
-// The methods of the literature, each as a definition. presets.cpp lists them.
+// The methods of the literature. A new one is a file in this folder that defines NAME_method(), and
+// its line here.
 #pragma once
 
 #include "methods/method_definition.h"
 
+// In the order of tables: references, then from the cheapest to the dearest.
+#define KVLAB_METHODS(X) \
+  X(full)                \
+  X(oracle)              \
+  X(random)              \
+  X(streaming_llm)       \
+  X(knorm)               \
+  X(keydiff)             \
+  X(tova)                \
+  X(snapkv)              \
+  X(pyramidkv)           \
+  X(adakv)               \
+  X(h2o)                 \
+  X(expected_attention)  \
+  X(laq)                 \
+  X(speckv)              \
+  X(lookahead_kv)
+
 namespace kvlab {
 
-MethodDefinition full_method();
-MethodDefinition random_method();
-MethodDefinition streaming_llm_method();
-MethodDefinition snapkv_method();
-MethodDefinition pyramidkv_method();
-MethodDefinition adakv_method();
-MethodDefinition h2o_method();
-MethodDefinition tova_method();
-MethodDefinition knorm_method();
-MethodDefinition keydiff_method();
-MethodDefinition expected_attention_method();
-MethodDefinition laq_method();
-MethodDefinition speckv_method();
-MethodDefinition oracle_method();
-MethodDefinition lookahead_kv_method();
+#define KVLAB_DECLARE_METHOD(name) MethodDefinition name##_method();
+KVLAB_METHODS(KVLAB_DECLARE_METHOD)
+#undef KVLAB_DECLARE_METHOD
 
 }  // namespace kvlab

@@ -31,7 +31,7 @@ std::vector<Case> cases() {
   std::vector<Case> all;
   for (const MethodInfo& info : list_methods()) {
     if (info.name == "lookahead_kv") {
-      continue;  // needs a model and a trained file: lookahead_kv_test.cpp
+      continue;  // needs a model: lookahead_policy_test.cpp
     }
     all.push_back({info.name});
     if (!info.needs_budget) {

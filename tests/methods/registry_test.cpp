@@ -22,13 +22,13 @@ TEST(Registry, EveryMethodIsMadeByItsDefaultsAndEveryVariant) {
   std::set<std::string> names;
   for (const MethodInfo& info : list_methods()) {
     EXPECT_TRUE(names.insert(info.name).second) << info.name;
-    if (info.name == "lookahead_kv") {
-      continue;  // needs a trained file: lookahead_kv_test.cpp
-    }
     const auto policy = make_policy(info.name, nullptr);
     ASSERT_TRUE(policy.ok()) << policy.status();
     EXPECT_EQ((*policy)->name(), info.name);
-    EXPECT_EQ((*policy)->resolved_params().size(), info.parameters.size());
+    // Beside the parameters there may be facts that decide the result, such as an adapter's hash.
+    for (const MethodParameter& parameter : info.parameters) {
+      EXPECT_TRUE((*policy)->resolved_params().contains(parameter.name)) << parameter.name;
+    }
     for (const MethodVariant& variant : info.variants) {
       const auto other = make_policy(info.name, Json{{"variant", variant.name}});
       ASSERT_TRUE(other.ok()) << other.status();

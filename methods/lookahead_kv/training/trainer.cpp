@@ -111,6 +111,15 @@ SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const Lookah
   return result;
 }
 
+absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
+                                       const LookaheadAdapter& adapter,
+                                       const TrainingSample& sample, bool backward, double weight,
+                                       const std::vector<int64_t>& recall_budgets) {
+  KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
+                         run_frozen_pass(base, sample, adapter.tokens().scalar_type()));
+  return sample_loss(pass, frozen, adapter, backward, weight, recall_budgets);
+}
+
 absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, FrozenPasses& passes,
                                               FrozenModel& frozen,
                                               const std::vector<TrainingSample>& samples,

@@ -48,6 +48,11 @@ struct SampleLoss {
 };
 SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
                        bool backward, double weight, const std::vector<int64_t>& recall_budgets);
+// The same with the pass run first.
+absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
+                                       const LookaheadAdapter& adapter,
+                                       const TrainingSample& sample, bool backward, double weight,
+                                       const std::vector<int64_t>& recall_budgets);
 
 struct TrainingOutcome {
   int64_t steps = 0;

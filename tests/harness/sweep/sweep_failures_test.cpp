@@ -51,6 +51,10 @@ class FaultyPolicy final : public EvictionPolicy {
     }
     return inner_->select(input);
   }
+  absl::Status check_by_layers() const override { return inner_->check_by_layers(); }
+  absl::StatusOr<LayerSelector> select_by_layers(const SelectionInput& input) const override {
+    return inner_->select_by_layers(input);
+  }
 
  private:
   std::shared_ptr<const EvictionPolicy> inner_;
