@@ -14,6 +14,9 @@ pkg_check_modules(PCRE2 REQUIRED IMPORTED_TARGET libpcre2-8)
 pkg_check_modules(UTF8PROC REQUIRED IMPORTED_TARGET libutf8proc)
 
 if(KVLAB_CUDA)
+  if(NOT DEFINED ENV{TORCH_CUDA_ARCH_LIST} AND NOT DEFINED TORCH_CUDA_ARCH_LIST)
+    set(TORCH_CUDA_ARCH_LIST "8.0;9.0+PTX")
+  endif()
   find_package(CUDAToolkit REQUIRED)
   if(NOT TARGET CUDA::nvToolsExt AND TARGET CUDA::nvtx3)
     # CUDA 13 has no nvToolsExt library any more; older Torch configs ask for it.

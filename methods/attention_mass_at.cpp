@@ -3,7 +3,9 @@
 #include <cmath>
 #include <limits>
 
+#include "harness/cuda/cuda_tensors.h"
 #include "harness/model/layer_ops.h"
+#include "methods/attention_mass_cuda_at.h"
 
 namespace kvlab {
 namespace {
@@ -43,6 +45,11 @@ at::Tensor attention_mass(const QueryRows& rows, const at::Tensor& keys, RowRedu
       converted.extra_keys = rows.extra_keys.to(at::kFloat);
     }
     return attention_mass(converted, keys.to(at::kFloat), reduction);
+  }
+  if constexpr (kCudaKernels) {
+    if (use_cuda_kernels(keys)) {
+      return attention_mass_cuda_at(rows, keys, reduction);
+    }
   }
   if (!keys.device().is_cpu()) {
     return attention_mass_by_operators(rows, keys, reduction);

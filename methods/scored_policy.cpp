@@ -9,7 +9,9 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/cuda/cuda_tensors.h"
 #include "methods/attention_mass_at.h"
+#include "methods/attention_mass_cuda_at.h"
 #include "methods/choose.h"
 
 namespace kvlab {
@@ -190,16 +192,30 @@ class ScoredPolicy final : public EvictionPolicy {
   static at::Tensor reduced_scores(const at::Tensor& raw, int64_t num_kv_heads,
                                    const SelectionOptions& options) {
     const int64_t prompt_len = raw.size(1);
-    at::Tensor scores = raw.to(at::kCPU, at::kFloat).narrow(1, 0, prompt_len - options.window);
+    const int64_t num_scored = prompt_len - options.window;
     const int64_t num_rows = options.one_head ? 1 : num_kv_heads;
-    if (options.pool_before_group) {
-      scores = pool_scores_at(scores, options.pooling, options.kernel);
-    }
-    if (scores.size(0) != num_rows) {
-      scores = reduce_group_at(scores, num_rows, options.group_reduction);
-    }
-    if (!options.pool_before_group) {
-      scores = pool_scores_at(scores, options.pooling, options.kernel);
+    at::Tensor scores;
+    if (kCudaKernels && raw.is_cuda()) {
+      if constexpr (kCudaKernels) {
+        scores = reduce_scores_cuda_at(raw.to(at::kFloat), num_rows,
+                                       {.group = options.group_reduction,
+                                        .pooling = options.pooling,
+                                        .kernel = options.kernel,
+                                        .pool_before_group = options.pool_before_group,
+                                        .num_scored = num_scored})
+                     .to(at::kCPU);
+      }
+    } else {
+      scores = raw.to(at::kCPU, at::kFloat).narrow(1, 0, num_scored);
+      if (options.pool_before_group) {
+        scores = pool_scores_at(scores, options.pooling, options.kernel);
+      }
+      if (scores.size(0) != num_rows) {
+        scores = reduce_group_at(scores, num_rows, options.group_reduction);
+      }
+      if (!options.pool_before_group) {
+        scores = pool_scores_at(scores, options.pooling, options.kernel);
+      }
     }
     at::Tensor padded = at::zeros({num_kv_heads, prompt_len}, at::kFloat);
     padded.narrow(1, 0, prompt_len - options.window).copy_(scores);

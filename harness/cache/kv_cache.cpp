@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "harness/base/check.h"
+#include "harness/cache/gather_cuda_at.h"
+#include "harness/cuda/cuda_tensors.h"
 
 namespace kvlab {
 namespace {
@@ -85,8 +87,16 @@ void KvCache::add_layer(const LayerState& layer, std::vector<std::vector<int32_t
     KVLAB_CHECK(std::is_sorted(positions.begin(), positions.end()));
   }
   add_new_storage(layer);
-  prompt_keys_.push_back(gather_layer(layer.keys, kept));
-  prompt_values_.push_back(gather_layer(layer.values, kept));
+  if (use_cuda_kernels(layer.keys)) {
+    if constexpr (kCudaKernels) {
+      GatheredLayer gathered = gather_layer_cuda(layer, kept);
+      prompt_keys_.push_back(std::move(gathered.keys));
+      prompt_values_.push_back(std::move(gathered.values));
+    }
+  } else {
+    prompt_keys_.push_back(gather_layer(layer.keys, kept));
+    prompt_values_.push_back(gather_layer(layer.values, kept));
+  }
   kept_.push_back(std::move(kept));
 }
 

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "harness/base/check.h"
+#include "harness/cuda/cuda_tensors.h"
 #include "harness/kernels/prefill_attention.h"
+#include "harness/model/attention_cuda_at.h"
 #include "harness/model/layer_ops.h"
 #include "methods/attention_mass/attention_sums.h"
 
@@ -202,6 +204,12 @@ ChunkAttention chunk_attention_sdpa(const ChunkAttentionArgs& args) {
 
 void add_chunk_attention_sums(const ChunkAttentionArgs& args, const at::Tensor& logsumexp,
                               const at::Tensor& sums) {
+  if constexpr (kCudaKernels) {
+    if (use_cuda_kernels(args.queries)) {
+      add_chunk_attention_sums_cuda(args, logsumexp, sums);
+      return;
+    }
+  }
   if (!inference_on_cpu(args)) {
     add_chunk_attention_sums_reference(args, logsumexp, sums);
     return;

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/cuda/cuda_tensors.h"
+#include "harness/model/attention_cuda_at.h"
 #include "harness/model/random_weights.h"
 #include "harness/model/threads.h"
 
@@ -43,12 +45,22 @@ absl::Status check_options(const LoadOptions& options) {
   return absl::OkStatus();
 }
 
+absl::Status prepare_device(const ModelConfig& config, at::Device device) {
+  if constexpr (kCudaKernels) {
+    if (device.is_cuda()) {
+      return prepare_cuda_attention(config.num_heads, config.num_kv_heads, config.head_dim);
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::random(const ModelConfig& config,
                                                                      const LoadOptions& options,
                                                                      uint64_t seed) {
   KVLAB_RETURN_IF_ERROR(check_options(options));
+  KVLAB_RETURN_IF_ERROR(prepare_device(config, options.device));
   ModelConfig shape = config;
   if (options.num_layers > 0) {
     shape.num_layers = std::min(shape.num_layers, options.num_layers);
@@ -76,6 +88,7 @@ absl::StatusOr<std::shared_ptr<TransformerLm>> TransformerLm::load(
   if (options.num_layers > 0) {
     config.num_layers = options.num_layers;
   }
+  KVLAB_RETURN_IF_ERROR(with_context(prepare_device(config, options.device), model_dir.string()));
   align_compute_threads();
   const c10::InferenceMode inference;
   try {

@@ -9,7 +9,9 @@
 
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/cuda/cuda_tensors.h"
 #include "harness/kernels/decode_attention.h"
+#include "harness/model/attention_cuda_at.h"
 #include "harness/model/layer_ops.h"
 #include "harness/model/transformer_lm.h"
 
@@ -97,6 +99,7 @@ at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
   heads.reserve(rows.size() * static_cast<size_t>(config_.num_kv_heads));
   const int64_t row_bytes = head_dim * queries.element_size();
   const bool cpu = use_cpu_kernels(queries);
+  const bool ragged = cpu || use_cuda_kernels(queries);
   for (size_t r = 0; r < rows.size(); ++r) {
     const Row& row = rows[r];
     const KvCache& cache = *row.cache;
@@ -110,7 +113,7 @@ at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
     for (int64_t h = 0; h < config_.num_kv_heads; ++h) {
       const int64_t prompt_begin = cache.first_entry_from(layer, h, window_begin);
       const auto head = static_cast<size_t>(h);
-      if (!cpu) {
+      if (!ragged) {
         const auto r_index = static_cast<int64_t>(r);
         const at::Tensor& prompt_keys = cache.prompt_keys()[layer_index][head];
         const at::Tensor& prompt_values = cache.prompt_values()[layer_index][head];
@@ -140,14 +143,18 @@ at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
       entry.new_len = new_len;
     }
   }
-  if (cpu) {
+  if (ragged) {
     DecodeAttentionArgs args;
     args.type = element_type(queries.scalar_type());
     args.group_size = group;
     args.head_dim = head_dim;
     args.scale = static_cast<float>(attention_scale());
     args.heads = heads;
-    decode_attention(args);
+    if (cpu) {
+      decode_attention(args);
+    } else if constexpr (kCudaKernels) {
+      decode_attention_cuda_at(args, queries);
+    }
   }
   return output;
 }

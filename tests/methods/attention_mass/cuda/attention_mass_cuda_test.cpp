@@ -1,0 +1,339 @@
+#include "methods/attention_mass/cuda/attention_mass_cuda.h"
+
+#include <algorithm>
+
+#include "harness/kernels/prefill_attention.h"
+#include "methods/attention_mass/cuda/attention_mass_kernel.h"
+#include "tests/harness/kernels/cuda/kernel_target.h"
+#include "tests/harness/kernels/kernel_test_util.h"
+
+namespace kvlab {
+namespace {
+
+struct Problem {
+  AttentionMassArgs args;  // of the host
+  Values queries{ElementType::kFloat32, 0};
+  Values keys{ElementType::kFloat32, 0};
+  Values extra_keys{ElementType::kFloat32, 0};
+  std::vector<int64_t> first_visible, visible, extra_visible;
+
+  // The CPU reference's [num_heads, num_keys].
+  std::vector<float> expected() {
+    std::vector<float> mass(args.num_heads * args.num_keys);
+    AttentionMassArgs host = args;
+    host.queries.data = queries.data();
+    host.keys.data = keys.data();
+    host.extra_keys.data = extra_keys.data();
+    host.first_visible = first_visible.empty() ? nullptr : first_visible.data();
+    host.visible = visible.empty() ? nullptr : visible.data();
+    host.extra_visible = extra_visible.empty() ? nullptr : extra_visible.data();
+    host.mass = mass.data();
+    attention_mass_reference(host);
+    return mass;
+  }
+};
+
+// Rows 16 bytes apart at least.
+HeadRows layout(std::mt19937_64& random, int64_t rows, int64_t head_dim) {
+  HeadRows result;
+  result.row_stride = head_dim + 8 * pick(random, 0, 2);
+  result.head_stride = rows * result.row_stride + 8 * pick(random, 0, 2);
+  return result;
+}
+
+Problem random_problem(std::mt19937_64& random, int64_t longest, int64_t num_keys = 0) {
+  Problem p;
+  AttentionMassArgs& a = p.args;
+  a.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
+  a.num_kv_heads = pick(random, 1, 2);
+  a.num_heads = a.num_kv_heads * pick_of<int64_t>(random, {1, 2, 3, 4, 5, 6, 7, 8, 16});
+  a.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 8, 40});
+  a.num_rows = pick_of<int64_t>(random, {1, 2, 8, 24, 32, pick(random, 1, 70)});
+  a.num_keys = pick_of<int64_t>(
+      random, {1, 63, 64, 65, 129, pick(random, 1, std::max<int64_t>(1, longest))});
+  a.num_keys = num_keys > 0 ? num_keys : a.num_keys;
+  a.num_extra_keys = pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 70);
+  a.scale = pick_of(random, {0.5F, 1.0F, 2.0F}) / std::sqrt(static_cast<float>(a.head_dim));
+  a.reduction = pick_of(random, {RowReduction::kSum, RowReduction::kMean, RowReduction::kMax});
+  a.queries = layout(random, a.num_rows, a.head_dim);
+  a.keys = layout(random, a.num_keys, a.head_dim);
+  a.extra_keys = layout(random, a.num_extra_keys, a.head_dim);
+  p.queries = Values::random(a.type, a.num_heads * a.queries.head_stride, random);
+  p.keys = Values::random(a.type, a.num_kv_heads * a.keys.head_stride, random);
+  p.extra_keys = Values::random(a.type, a.num_kv_heads * a.extra_keys.head_stride, random);
+  const bool limits_first = pick(random, 0, 3) == 0;
+  const bool limits_last = pick(random, 0, 1) == 0;
+  const bool limits_extra = pick(random, 0, 1) == 0;
+  for (int64_t row = 0; row < a.num_rows; ++row) {
+    const int64_t last = limits_last ? pick(random, 0, a.num_keys) : a.num_keys;
+    if (limits_last) {
+      p.visible.push_back(last);
+    }
+    if (limits_first) {
+      p.first_visible.push_back(pick(random, 0, last));
+    }
+    if (limits_extra) {
+      p.extra_visible.push_back(pick(random, 0, a.num_extra_keys));
+    }
+  }
+  return p;
+}
+
+ScoreReduction random_reduction(std::mt19937_64& random, int64_t num_keys) {
+  ScoreReduction r;
+  r.group = pick_of(random, {GroupReduction::kMean, GroupReduction::kMax, GroupReduction::kSum});
+  r.pooling = pick_of(random, {PoolKind::kNone, PoolKind::kMax, PoolKind::kAverage});
+  r.kernel = pick_of<int64_t>(random, {1, 3, 5, 7, 21, 49});
+  r.pool_before_group = pick(random, 0, 1) == 0;
+  r.num_scored = num_keys - pick(random, 0, std::min<int64_t>(num_keys - 1, 32));
+  return r;
+}
+
+// What the CPU's functions make of scores [num_heads, num_keys] -> [num_groups, num_scored].
+std::vector<float> reduced_on_cpu(const std::vector<float>& scores, int64_t num_heads,
+                                  int64_t num_groups, int64_t num_keys, const ScoreReduction& r) {
+  std::vector<float> part;
+  for (int64_t head = 0; head < num_heads; ++head) {
+    part.insert(part.end(), scores.begin() + head * num_keys,
+                scores.begin() + head * num_keys + r.num_scored);
+  }
+  std::vector<float> pooled(part.size());
+  std::vector<float> grouped(num_groups * r.num_scored);
+  if (r.pool_before_group) {
+    pool_scores(r.pooling, r.kernel, part.data(), num_heads, r.num_scored, pooled.data());
+    reduce_group(r.group, pooled.data(), num_heads, num_groups, r.num_scored, grouped.data());
+    return grouped;
+  }
+  reduce_group(r.group, part.data(), num_heads, num_groups, r.num_scored, grouped.data());
+  std::vector<float> result(grouped.size());
+  pool_scores(r.pooling, r.kernel, grouped.data(), num_groups, r.num_scored, result.data());
+  return result;
+}
+
+class CudaAttentionMassTest : public TargetTest {
+ protected:
+  // [num_heads, num_keys], or with a reduction [num_kv_heads, num_scored].
+  std::vector<float> run(Problem& p, const ScoreReduction* reduction = nullptr) {
+    TargetMemory memory(GetParam());
+    const auto put = [&](const Values& values) {
+      return memory.put(values.data(), values.size() * element_size(values.type()));
+    };
+    CudaAttentionMassArgs args;
+    args.mass = p.args;
+    args.mass.queries.data = put(p.queries);
+    args.mass.keys.data = put(p.keys);
+    args.mass.extra_keys.data = put(p.extra_keys);
+    args.mass.first_visible = memory.put(p.first_visible);
+    args.mass.visible = memory.put(p.visible);
+    args.mass.extra_visible = memory.put(p.extra_visible);
+    std::vector<float> out(reduction == nullptr ? p.args.num_heads * p.args.num_keys
+                                                : p.args.num_kv_heads * reduction->num_scored);
+    const auto bytes = static_cast<int64_t>(out.size() * sizeof(float));
+    auto* device_out = static_cast<float*>(memory.put(nullptr, bytes));
+    (reduction == nullptr ? args.mass.mass : args.reduced) = device_out;
+    if (reduction != nullptr) {
+      args.reduction = *reduction;
+    }
+    const int64_t rows = p.args.num_heads * p.args.num_rows;
+    args.scratch = memory.put(nullptr, rows * (2 + 2 * mass_chunks(mass_input(args.mass))) * 4);
+    if (on_gpu()) {
+#if defined(KVLAB_CUDA_KERNELS)
+      const absl::Status status = attention_mass_cuda(args, nullptr);
+      EXPECT_TRUE(status.ok()) << status;
+#endif
+    } else {
+      HostLauncher emulated = launcher();
+      launch_mass(emulated, args);
+    }
+    memory.get(out.data(), device_out, bytes);
+    return out;
+  }
+};
+
+TEST_P(CudaAttentionMassTest, AgreesWithTheReferenceOverRandomShapes) {
+  std::mt19937_64 random(1);
+  for (int round = 0; round < 120; ++round) {
+    Problem p = random_problem(random, 200);
+    const std::vector<float> mass = run(p);
+    const std::vector<float> expected = p.expected();
+    for (size_t i = 0; i < mass.size(); ++i) {
+      ASSERT_NEAR(mass[i], expected[i], 5e-7 + 2e-5 * expected[i])
+          << "round " << round << " head " << i / p.args.num_keys << " key " << i % p.args.num_keys
+          << " of " << p.args.num_keys << " rows " << p.args.num_rows << " extra "
+          << p.args.num_extra_keys << " head_dim " << p.args.head_dim;
+    }
+  }
+}
+
+TEST_P(CudaAttentionMassTest, LongPromptsAgreeWithTheReference) {
+  std::mt19937_64 random(2);
+  for (int round = 0; round < 3; ++round) {
+    Problem p = random_problem(random, 0, pick(random, 1100, 1700));
+    const std::vector<float> mass = run(p);
+    const std::vector<float> expected = p.expected();
+    for (size_t i = 0; i < mass.size(); ++i) {
+      ASSERT_NEAR(mass[i], expected[i], 1e-7 + 1e-4 * expected[i]) << "round " << round;
+    }
+  }
+}
+
+TEST_P(CudaAttentionMassTest, FusedReductionEqualsTheCpuFunctionsOnItsOwnScores) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; ++round) {
+    Problem p = random_problem(random, 300);
+    const ScoreReduction reduction = random_reduction(random, p.args.num_keys);
+    const std::vector<float> expected =
+        reduced_on_cpu(run(p), p.args.num_heads, p.args.num_kv_heads, p.args.num_keys, reduction);
+    const std::vector<float> reduced = run(p, &reduction);
+    ASSERT_EQ(reduced, expected) << "round " << round << " keys " << p.args.num_keys << " kernel "
+                                 << reduction.kernel << " scored " << reduction.num_scored;
+  }
+}
+
+TEST_P(CudaAttentionMassTest, LargeScoresDoNotOverflow) {
+  std::mt19937_64 random(4);
+  for (int round = 0; round < 10; ++round) {
+    Problem p = random_problem(random, 200);
+    p.args.scale = 50;
+    for (const float value : run(p)) {
+      ASSERT_TRUE(std::isfinite(value));
+      ASSERT_GE(value, 0.0F);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CudaAttentionMassTest, all_targets(), target_name);
+
+class CudaScoreReductionTest : public TargetTest {};
+
+TEST_P(CudaScoreReductionTest, EqualsTheCpuFunctionsBitForBit) {
+  std::mt19937_64 random(5);
+  for (int round = 0; round < 100; ++round) {
+    TargetMemory memory(GetParam());
+    const int64_t num_groups = pick(random, 1, 4);
+    const int64_t num_heads = num_groups * pick(random, 1, 40);
+    const int64_t num_keys = pick(random, 1, 400);
+    const ScoreReduction reduction = random_reduction(random, num_keys);
+    std::vector<float> scores(num_heads * num_keys);
+    std::normal_distribution<float> normal;
+    for (float& score : scores) {
+      score = normal(random);
+    }
+    std::vector<float> out(num_groups * reduction.num_scored);
+    const auto bytes = static_cast<int64_t>(out.size() * sizeof(float));
+    const float* device_scores = memory.put(scores);
+    auto* device_out = static_cast<float*>(memory.put(nullptr, bytes));
+    if (on_gpu()) {
+#if defined(KVLAB_CUDA_KERNELS)
+      const absl::Status status = reduce_scores_cuda(device_scores, num_heads, num_groups, num_keys,
+                                                     reduction, device_out, nullptr);
+      EXPECT_TRUE(status.ok()) << status;
+#endif
+    } else {
+      HostLauncher emulated = launcher();
+      launch_reduction(emulated, device_scores, num_heads, num_groups, num_keys, reduction,
+                       device_out);
+    }
+    memory.get(out.data(), device_out, bytes);
+    ASSERT_EQ(out, reduced_on_cpu(scores, num_heads, num_groups, num_keys, reduction))
+        << "round " << round;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CudaScoreReductionTest, all_targets(), target_name);
+
+class CudaAttentionSumsTest : public TargetTest {};
+
+TEST_P(CudaAttentionSumsTest, AgreeWithTheReferenceOverRandomShapesAndChunks) {
+  std::mt19937_64 random(6);
+  for (int round = 0; round < 40; ++round) {
+    AttentionSumsArgs host;
+    host.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
+    host.num_kv_heads = pick(random, 1, 2);
+    host.num_heads = host.num_kv_heads * pick(random, 1, 8);
+    host.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256});
+    host.q_len = pick_of<int64_t>(random, {1, 63, 64, 65, pick(random, 1, 200)});
+    host.kv_len = host.q_len + (pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 150));
+    host.scale = 1.0F / std::sqrt(static_cast<float>(host.head_dim));
+    host.sliding_window = pick(random, 0, 2) == 0 ? pick(random, 1, host.kv_len + 3) : 0;
+    host.queries = layout(random, host.q_len, host.head_dim);
+    host.keys = layout(random, host.kv_len, host.head_dim);
+    host.sums_head_stride = host.kv_len + pick(random, 0, 5);
+    const Values queries =
+        Values::random(host.type, host.num_heads * host.queries.head_stride, random);
+    const Values keys =
+        Values::random(host.type, host.num_kv_heads * host.keys.head_stride, random);
+    host.queries.data = queries.data();
+    host.keys.data = keys.data();
+
+    // The logsumexp as prefill attention gives it.
+    PrefillAttentionArgs attention;
+    attention.type = host.type;
+    attention.num_heads = host.num_heads;
+    attention.num_kv_heads = host.num_kv_heads;
+    attention.head_dim = host.head_dim;
+    attention.q_len = host.q_len;
+    attention.kv_len = host.kv_len;
+    attention.scale = host.scale;
+    attention.sliding_window = host.sliding_window;
+    attention.queries = host.queries;
+    attention.keys = attention.values = host.keys;
+    Values output(host.type, host.num_heads * host.q_len * host.head_dim);
+    attention.output = {output.data(), host.q_len * host.head_dim, host.head_dim};
+    std::vector<float> logsumexp(host.num_heads * host.q_len);
+    attention.logsumexp = logsumexp.data();
+    prefill_attention_reference(attention);
+    host.logsumexp = logsumexp.data();
+
+    const std::vector<float> before(host.num_heads * host.sums_head_stride, 0.25F);
+    std::vector<float> expected = before;
+    host.sums = expected.data();
+    add_attention_sums_reference(host);
+
+    TargetMemory memory(GetParam());
+    AttentionSumsArgs args = host;
+    args.queries.data = memory.put(queries.data(), queries.size() * element_size(host.type));
+    args.keys.data = memory.put(keys.data(), keys.size() * element_size(host.type));
+    args.logsumexp = memory.put(logsumexp);
+    args.sums = memory.put(before);
+    if (on_gpu()) {
+#if defined(KVLAB_CUDA_KERNELS)
+      const absl::Status status = add_attention_sums_cuda(args, nullptr);
+      EXPECT_TRUE(status.ok()) << status;
+#endif
+    } else {
+      HostLauncher emulated = launcher();
+      launch_sums(emulated, args);
+    }
+    std::vector<float> sums(before.size());
+    memory.get(sums.data(), args.sums, static_cast<int64_t>(sums.size() * sizeof(float)));
+    for (size_t i = 0; i < sums.size(); ++i) {
+      ASSERT_NEAR(sums[i], expected[i], 2e-6 + 2e-5 * expected[i])
+          << "round " << round << " at " << i << " q_len " << host.q_len << " kv_len "
+          << host.kv_len << " window " << host.sliding_window;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Targets, CudaAttentionSumsTest, all_targets(), target_name);
+
+#if defined(KVLAB_CUDA_KERNELS)
+// What is wrong is said before anything is queued, so this needs no GPU.
+TEST(CudaAttentionMassArgsTest, RefusesShapesItDoesNotTake) {
+  CudaAttentionMassArgs args;
+  args.mass.num_heads = 8;
+  args.mass.num_kv_heads = 3;
+  args.mass.head_dim = 64;
+  args.mass.num_rows = args.mass.num_keys = 4;
+  EXPECT_EQ(attention_mass_cuda(args, nullptr).code(), absl::StatusCode::kInvalidArgument);
+  args.mass.num_kv_heads = 2;
+  args.mass.head_dim = 60;
+  EXPECT_EQ(attention_mass_cuda(args, nullptr).code(), absl::StatusCode::kInvalidArgument);
+  args.mass.head_dim = 64;
+  args.mass.keys.row_stride = 65;
+  EXPECT_EQ(attention_mass_cuda(args, nullptr).code(), absl::StatusCode::kInvalidArgument);
+}
+#endif
+
+}  // namespace
+}  // namespace kvlab
