@@ -8,6 +8,7 @@
 
 #include "harness/base/status.h"
 #include "harness/model/layer_ops.h"
+#include "harness/model/prefill_rows.h"
 #include "harness/model/transformer_lm.h"
 
 namespace kvlab {
@@ -156,33 +157,47 @@ at::Tensor TransformerLm::attend_chunk(const LayerPass& pass, const LayerChunk& 
   const int64_t end = first + count;
   const int64_t head_dim = config_.head_dim;
   const RotaryEmbedding::Tables angles = rotary_.tables(first, count);
-  const at::Tensor normed = rms_norm(chunk.hidden, layer.attention_norm, eps);
-
-  const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
+  const at::Tensor layer_keys = pass.keys.narrow(1, first, count);
+  const at::Tensor layer_values = pass.values.narrow(1, first, count);
   at::Tensor queries;
-  at::Tensor keys;
-  at::Tensor values;
-  if (linears.qkv.packed() != nullptr) {
-    const at::Tensor qkv = linears.qkv.forward(normed);
-    const int64_t q_size = config_.num_heads * head_dim;
-    const int64_t kv_size = config_.num_kv_heads * head_dim;
-    queries = as_heads(qkv.narrow(1, 0, q_size), head_dim);
-    keys = as_heads(qkv.narrow(1, q_size, kv_size), head_dim);
-    values = as_heads(qkv.narrow(1, q_size + kv_size, kv_size), head_dim);
+  if (use_cpu_kernels(chunk.hidden)) {  // as prefill() does it
+    queries =
+        at::empty({count, config_.num_heads, head_dim}, chunk.hidden.options()).transpose(0, 1);
+    PrefillRowsArgs args;
+    args.type = element_type(dtype_);
+    args.rows = count;
+    args.eps = static_cast<float>(eps);
+    args.hidden = chunk.hidden.data_ptr();
+    args.norm = layer.attention_norm.const_data_ptr();
+    args.qkv = row_layers_[static_cast<size_t>(pass.layer)].qkv.packed();
+    args.num_heads = config_.num_heads;
+    args.num_kv_heads = config_.num_kv_heads;
+    args.head_dim = head_dim;
+    args.q_norm = layer.q_norm.defined() ? layer.q_norm.const_data_ptr() : nullptr;
+    args.k_norm = layer.k_norm.defined() ? layer.k_norm.const_data_ptr() : nullptr;
+    args.cos = angles.cos.const_data_ptr<float>();
+    args.sin = angles.sin.const_data_ptr<float>();
+    args.rotate_queries = pass.moments == nullptr;
+    args.queries = mutable_head_rows(queries);
+    args.keys = mutable_head_rows(layer_keys);
+    args.values = mutable_head_rows(layer_values);
+    prefill_rows(args);
   } else {
+    const at::Tensor normed = rms_norm(chunk.hidden, layer.attention_norm, eps);
+    const at::Tensor keys = as_heads(apply_linear(normed, layer.k, layer.k_bias), head_dim);
+    rotate_into(keys, angles.cos, angles.sin, layer.k_norm, eps, layer_keys);
+    layer_values.copy_(as_heads(apply_linear(normed, layer.v, layer.v_bias), head_dim));
     queries = as_heads(apply_linear(normed, layer.q, layer.q_bias), head_dim);
-    keys = as_heads(apply_linear(normed, layer.k, layer.k_bias), head_dim);
-    values = as_heads(apply_linear(normed, layer.v, layer.v_bias), head_dim);
+    if (pass.moments != nullptr) {
+      rotate_into(queries, {}, {}, layer.q_norm, eps, queries);
+    } else {
+      rotate_into(queries, angles.cos, angles.sin, layer.q_norm, eps, queries);
+    }
   }
-  rotate_into(keys, angles.cos, angles.sin, layer.k_norm, eps, pass.keys.narrow(1, first, count));
-  pass.values.narrow(1, first, count).copy_(values);
-  if (pass.moments != nullptr) {
-    rotate_into(queries, {}, {}, layer.q_norm, eps, queries);
+  if (pass.moments != nullptr) {  // of the queries before rotation
     const int64_t skip = std::clamp<int64_t>(pass.moments_from - first, 0, count);
     pass.moments->add(queries.narrow(1, skip, count - skip));
     rotate_into(queries, angles.cos, angles.sin, {}, 0, queries);
-  } else {
-    rotate_into(queries, angles.cos, angles.sin, layer.q_norm, eps, queries);
   }
   const at::Tensor& tail_queries = pass.state->tail_queries;
   const int64_t tail_first = pass.prompt_len - tail_queries.size(1);
@@ -238,6 +253,23 @@ void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attend
     const int64_t size = config_.intermediate_size;
     const at::Tensor inner = silu_mul(gate_up.narrow(1, 0, size), gate_up.narrow(1, size, size));
     chunk.hidden = after.sum.add_(linears.down.forward(inner));
+    return;
+  }
+  if (use_cpu_kernels(chunk.hidden)) {
+    const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
+    const at::Tensor input = attended.contiguous();
+    PrefillRowsArgs args;
+    args.type = element_type(dtype_);
+    args.rows = chunk.hidden.size(0);
+    args.eps = static_cast<float>(config_.rms_norm_eps);
+    args.hidden = chunk.hidden.data_ptr();
+    args.attended = input.const_data_ptr();
+    args.o = linears.o.packed();
+    args.gate_up = linears.gate_up.packed();
+    args.down = linears.down.packed();
+    args.mlp_norm = layer.mlp_norm.const_data_ptr();
+    args.norm = weights_.final_norm.const_data_ptr();  // its result is not kept
+    prefill_rows(args);
     return;
   }
   const NormedSum after = add_rms_norm(chunk.hidden, apply_linear(attended, layer.o),
