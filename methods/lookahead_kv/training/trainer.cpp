@@ -87,7 +87,12 @@ SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const Lookah
   result.recall.assign(recall_budgets.size(), 0);
   const auto layers = static_cast<double>(frozen.config.num_layers);
   const double scale = 1.0 / (layers * static_cast<double>(frozen.config.num_heads));
-  const auto prompt = [&](int64_t layer) { return pass.prompt[static_cast<size_t>(layer)]; };
+  // Copies in the rows' precision: what a prefill made can't be kept for a gradient.
+  const auto prompt = [&, dtype = adapter.tokens().scalar_type()](int64_t layer) {
+    const PromptLayer& all = pass.prompt[static_cast<size_t>(layer)];
+    return PromptLayer{.keys = all.keys.to(dtype, /*non_blocking=*/false, /*copy=*/true),
+                       .values = all.values.to(dtype, /*non_blocking=*/false, /*copy=*/true)};
+  };
   at::Tensor total;
   const auto visit = [&](int64_t layer, const RowLayer& rows) {
     const at::Tensor& target = pass.targets[static_cast<size_t>(layer)];
