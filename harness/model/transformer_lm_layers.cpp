@@ -245,16 +245,6 @@ void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attend
     const int64_t rows = attended.size(0);
     chunk.hidden = chunk.hidden.narrow(0, chunk.hidden.size(0) - rows, rows).contiguous();
   }
-  const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
-  if (linears.o.packed() != nullptr) {
-    const NormedSum after = add_rms_norm(chunk.hidden, linears.o.forward(attended), layer.mlp_norm,
-                                         config_.rms_norm_eps);
-    const at::Tensor gate_up = linears.gate_up.forward(after.normed);
-    const int64_t size = config_.intermediate_size;
-    const at::Tensor inner = silu_mul(gate_up.narrow(1, 0, size), gate_up.narrow(1, size, size));
-    chunk.hidden = after.sum.add_(linears.down.forward(inner));
-    return;
-  }
   if (use_cpu_kernels(chunk.hidden)) {
     const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
     const at::Tensor input = attended.contiguous();
