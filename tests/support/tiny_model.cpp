@@ -12,7 +12,7 @@
 namespace kvlab {
 namespace {
 
-constexpr int64_t kHidden = 32, kIntermediate = 64, kHeads = 4, kKvHeads = 2, kLayers = 2;
+constexpr int64_t kLayers = 2;
 
 class TensorList final {
  public:
@@ -46,7 +46,10 @@ class TensorList final {
 }  // namespace
 
 absl::Status make_tiny_model(const std::filesystem::path& tokenizer_dir,
-                             const std::filesystem::path& dir, int64_t max_positions) {
+                             const std::filesystem::path& dir, const TinyModelShape& shape) {
+  const int64_t hidden = shape.hidden_size;
+  const int64_t intermediate = 2 * hidden;
+  const int64_t kv_width = hidden / shape.num_heads * shape.num_kv_heads;
   std::error_code error;
   std::filesystem::create_directories(dir, error);
   for (const char* name : {"tokenizer.json", "tokenizer_config.json", "prompt_format.json",
@@ -57,29 +60,28 @@ absl::Status make_tiny_model(const std::filesystem::path& tokenizer_dir,
   }
   KVLAB_ASSIGN_OR_RETURN(Json config, read_json_file(tokenizer_dir / "config.json"));
   const auto vocabulary = config.at("vocab_size").get<int64_t>();
-  config["hidden_size"] = kHidden;
-  config["intermediate_size"] = kIntermediate;
-  config["num_attention_heads"] = kHeads;
-  config["num_key_value_heads"] = kKvHeads;
+  config["hidden_size"] = hidden;
+  config["intermediate_size"] = intermediate;
+  config["num_attention_heads"] = shape.num_heads;
+  config["num_key_value_heads"] = shape.num_kv_heads;
   config["num_hidden_layers"] = kLayers;
-  config["max_position_embeddings"] = max_positions;
+  config["max_position_embeddings"] = shape.max_positions;
   KVLAB_RETURN_IF_ERROR(write_file(dir / "config.json", dump_json(config, 2)));
 
   TensorList list;
-  list.add("model.embed_tokens.weight", {vocabulary, kHidden}, 0, 1);
-  list.add("model.norm.weight", {kHidden}, 1, 0.1F);
-  constexpr int64_t kKvWidth = kHidden / kHeads * kKvHeads;
+  list.add("model.embed_tokens.weight", {vocabulary, hidden}, 0, 1);
+  list.add("model.norm.weight", {hidden}, 1, 0.1F);
   for (int64_t i = 0; i < kLayers; ++i) {
     const std::string layer = fmt::format("model.layers.{}.", i);
-    list.add(layer + "input_layernorm.weight", {kHidden}, 1, 0.1F);
-    list.add(layer + "post_attention_layernorm.weight", {kHidden}, 1, 0.1F);
-    list.add(layer + "self_attn.q_proj.weight", {kHidden, kHidden}, 0, 0.3F);
-    list.add(layer + "self_attn.k_proj.weight", {kKvWidth, kHidden}, 0, 0.3F);
-    list.add(layer + "self_attn.v_proj.weight", {kKvWidth, kHidden}, 0, 0.3F);
-    list.add(layer + "self_attn.o_proj.weight", {kHidden, kHidden}, 0, 0.3F);
-    list.add(layer + "mlp.gate_proj.weight", {kIntermediate, kHidden}, 0, 0.3F);
-    list.add(layer + "mlp.up_proj.weight", {kIntermediate, kHidden}, 0, 0.3F);
-    list.add(layer + "mlp.down_proj.weight", {kHidden, kIntermediate}, 0, 0.3F);
+    list.add(layer + "input_layernorm.weight", {hidden}, 1, 0.1F);
+    list.add(layer + "post_attention_layernorm.weight", {hidden}, 1, 0.1F);
+    list.add(layer + "self_attn.q_proj.weight", {hidden, hidden}, 0, 0.3F);
+    list.add(layer + "self_attn.k_proj.weight", {kv_width, hidden}, 0, 0.3F);
+    list.add(layer + "self_attn.v_proj.weight", {kv_width, hidden}, 0, 0.3F);
+    list.add(layer + "self_attn.o_proj.weight", {hidden, hidden}, 0, 0.3F);
+    list.add(layer + "mlp.gate_proj.weight", {intermediate, hidden}, 0, 0.3F);
+    list.add(layer + "mlp.up_proj.weight", {intermediate, hidden}, 0, 0.3F);
+    list.add(layer + "mlp.down_proj.weight", {hidden, intermediate}, 0, 0.3F);
   }
   return write_safetensors(dir / "model.safetensors", list.tensors(), {{"format", "pt"}});
 }
