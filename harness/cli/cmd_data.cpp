@@ -88,8 +88,7 @@ void add_ruler(CLI::App& data, CommandAction& action) {
   command
       ->add_option("--tokenizer", a.tokenizer,
                    "Folder with the model's tokenizer.json, or a name in the cache")
-      ->required()
-      ->check(CLI::ExistingDirectory);
+      ->required();
   command->add_option("--template", a.format, "base: plain text; model: the model's own template")
       ->check(CLI::IsMember({"base", "model"}))
       ->capture_default_str();
