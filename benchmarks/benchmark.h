@@ -45,6 +45,11 @@ struct Sample {
   bool clean_up_spaces = false;    // transformers' clean-up of decoded text, when truncating
 };
 
+// Whether the prompt has a question that can be kept apart.
+inline bool has_question(const Sample& sample) {
+  return sample.question_begin < sample.prompt.size();
+}
+
 // The sample's prompt, for build_prompt(). `split_question`: keep the question apart, for methods
 // that must not see it. The request points into `sample`.
 inline PromptRequest prompt_request(const Sample& sample, bool split_question) {

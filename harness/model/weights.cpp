@@ -9,28 +9,13 @@
 #include <utility>
 
 #include "harness/base/status.h"
+#include "harness/model/stored_tensors.h"
 #include "harness/model/weight_files.h"
 
 namespace kvlab {
 namespace {
 
 constexpr std::string_view kLayerPrefix = "model.layers.";
-
-absl::StatusOr<at::ScalarType> scalar_type(StoredType type) {
-  switch (type) {
-    case StoredType::kFloat64:
-      return at::kDouble;
-    case StoredType::kFloat32:
-      return at::kFloat;
-    case StoredType::kFloat16:
-      return at::kHalf;
-    case StoredType::kBFloat16:
-      return at::kBFloat16;
-    default:
-      return unimplemented("is stored as {}; weights must be F32, F16, BF16 or F64",
-                           stored_type_name(type));
-  }
-}
 
 class Loader final {
  public:

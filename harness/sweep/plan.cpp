@@ -108,8 +108,6 @@ absl::Status check_positions(const SweepConfig& config, const ModelPlan& model,
       model.config.max_positions - extra);
 }
 
-bool has_question(const Sample& sample) { return sample.question_begin < sample.prompt.size(); }
-
 std::string protocol_name(const Json& protocol, const std::string& benchmark) {
   const auto it = protocol.is_object() ? protocol.find("name") : protocol.end();
   return protocol.is_object() && it != protocol.end() && it->is_string() ? it->get<std::string>()

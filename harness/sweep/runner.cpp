@@ -21,7 +21,8 @@ at::ScalarType scalar_type(const std::string& dtype) {
 }
 
 SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
-                           const PlannedSample& planned, const BuiltPrompt& prompt) {
+                           const PlannedSample& planned, const BuiltPrompt& prompt,
+                           std::optional<int64_t> question_start) {
   const Sample& sample = planned.sample;
   SampleRecord record;
   record.model = model.model;
@@ -41,12 +42,7 @@ SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
   }
   record.prompt_hash = sha256_hex(ids);
   record.prompt_tokens = static_cast<int64_t>(prompt.token_ids.size());
-  // Of the prompt with the question kept apart, whichever arms run, so that the row is the same.
-  if (sample.question_begin < sample.prompt.size()) {
-    const auto split = build_prompt(prompt_request(sample, /*split_question=*/true),
-                                    *model.tokenizer, model.format);
-    record.question_start = split.ok() ? split->question_start : std::nullopt;
-  }
+  record.question_start = question_start;
   if (config.store_prompts) {
     record.rendered_text = model.tokenizer->decode(prompt.token_ids, /*skip_special_tokens=*/false);
   }
@@ -130,6 +126,14 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
   if (cells.empty()) {
     return absl::OkStatus();
   }
+  // Both forms, whichever arms run, so that the sample's row does not depend on them.
+  const auto build = [&](bool split_question) {
+    return build_prompt(prompt_request(planned.sample, split_question), *model.tokenizer,
+                        model.format);
+  };
+  KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt whole, build(/*split_question=*/false));
+  const absl::StatusOr<BuiltPrompt> split =
+      has_question(planned.sample) ? build(/*split_question=*/true) : whole;
   int64_t to_run = 0;
   for (const bool aware : {true, false}) {
     std::vector<Cell*> group;
@@ -142,16 +146,13 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
       }
     }
     if (!group.empty()) {
-      KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
-                             build_prompt(prompt_request(planned.sample, /*split_question=*/!aware),
-                                          *model.tokenizer, model.format));
+      if (!aware) {
+        KVLAB_RETURN_IF_ERROR(split.status());
+      }
       to_run += static_cast<int64_t>(group.size());
-      KVLAB_RETURN_IF_ERROR(run_cells(model, planned, prompt, lm, drafts, group));
+      KVLAB_RETURN_IF_ERROR(run_cells(model, planned, aware ? whole : *split, lm, drafts, group));
     }
   }
-  KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt stored_prompt,
-                         build_prompt(prompt_request(planned.sample, /*split_question=*/false),
-                                      *model.tokenizer, model.format));
   std::vector<ResultRecord> records;
   for (Cell& cell : cells) {
     outcome_.failed += cell.record.status == CellStatus::kFailed ? 1 : 0;
@@ -164,7 +165,10 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
     records.push_back(cell.record);
   }
   KVLAB_RETURN_IF_ERROR(
-      store_.write_sample(sample_record(plan_.config, model, planned, stored_prompt), records)
+      store_
+          .write_sample(sample_record(plan_.config, model, planned, whole,
+                                      split.ok() ? split->question_start : std::nullopt),
+                        records)
           .status());
   ++outcome_.samples;
   outcome_.cells += static_cast<int64_t>(cells.size());

@@ -10,6 +10,7 @@
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
 #include "harness/model/safetensors.h"
+#include "harness/model/stored_tensors.h"
 
 namespace kvlab {
 namespace {
@@ -314,13 +315,7 @@ absl::Status LookaheadAdapter::save(const std::filesystem::path& path, const Mod
   for (const auto& [name, tensor] : named_tensors()) {
     const at::Tensor stored = tensor.detach().to(at::kCPU, dtype).contiguous();
     keep_alive.push_back(stored);
-    tensors.push_back({.name = name,
-                       .type = dtype == at::kBFloat16 ? StoredType::kBFloat16
-                               : dtype == at::kDouble ? StoredType::kFloat64
-                                                      : StoredType::kFloat32,
-                       .shape = stored.sizes().vec(),
-                       .data = {static_cast<const std::byte*>(stored.const_data_ptr()),
-                                static_cast<size_t>(stored.nbytes())}});
+    tensors.push_back(stored_view(name, stored));
   }
   return write_safetensors(path, tensors, all);
 }

@@ -4,41 +4,16 @@
 #include <fmt/ranges.h>
 
 #include <memory>
-#include <optional>
-#include <span>
 #include <string>
 
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
 #include "harness/model/safetensors.h"
+#include "harness/model/stored_tensors.h"
 #include "methods/lookahead_kv/training/attention_target.h"
 
 namespace kvlab {
 namespace {
-
-StoredType stored_type(at::ScalarType type) {
-  switch (type) {
-    case at::kBFloat16:
-      return StoredType::kBFloat16;
-    case at::kDouble:
-      return StoredType::kFloat64;
-    default:
-      return StoredType::kFloat32;
-  }
-}
-
-std::optional<at::ScalarType> scalar_type(StoredType type) {
-  switch (type) {
-    case StoredType::kBFloat16:
-      return at::kBFloat16;
-    case StoredType::kFloat32:
-      return at::kFloat;
-    case StoredType::kFloat64:
-      return at::kDouble;
-    default:
-      return std::nullopt;
-  }
-}
 
 absl::Status write_pass(const std::filesystem::path& path, const FrozenPass& pass) {
   std::vector<std::pair<std::string, at::Tensor>> tensors;
@@ -50,9 +25,7 @@ absl::Status write_pass(const std::filesystem::path& path, const FrozenPass& pas
   std::vector<SafetensorsTensor> stored;
   stored.reserve(tensors.size());
   for (const auto& [name, tensor] : tensors) {
-    stored.push_back(
-        {name, stored_type(tensor.scalar_type()), tensor.sizes().vec(),
-         std::span(static_cast<const std::byte*>(tensor.const_data_ptr()), tensor.nbytes())});
+    stored.push_back(stored_view(name, tensor));
   }
   return write_safetensors(path, stored, {});
 }
@@ -64,15 +37,15 @@ absl::StatusOr<at::Tensor> mapped_tensor(const std::shared_ptr<const Safetensors
     return data_loss("{}: the tensor \"{}\" is missing", file->path().string(), name);
   }
   const SafetensorsEntry& entry = it->second;
-  const auto type = scalar_type(entry.type);
+  KVLAB_ASSIGN_OR_RETURN(const at::ScalarType type, scalar_type(entry.type));
   const size_t length_dim = name.ends_with("targets") ? 1 : entry.shape.size() - 2;
-  if (!type || entry.shape.size() < 2 || entry.shape[length_dim] != prompt_len) {
+  if (entry.shape.size() < 2 || entry.shape[length_dim] != prompt_len) {
     return data_loss("{}: \"{}\" is not of this sample", file->path().string(), name);
   }
   // from_blob takes no pointer to const; nothing writes through it.
   return at::from_blob(
       const_cast<std::byte*>(file->bytes(entry).data()), entry.shape, [file](void*) {},
-      at::TensorOptions().dtype(*type));
+      at::TensorOptions().dtype(type));
 }
 
 absl::StatusOr<FrozenPass> read_pass(const std::filesystem::path& path, int64_t num_layers,

@@ -9,19 +9,12 @@
 
 #include "harness/base/status.h"
 #include "harness/model/safetensors.h"
+#include "harness/model/stored_tensors.h"
 
 namespace kvlab {
 namespace {
 
 constexpr std::string_view kStepKey = "optimizer_steps";
-
-SafetensorsTensor float_view(std::string name, const at::Tensor& tensor) {
-  return {.name = std::move(name),
-          .type = StoredType::kFloat32,
-          .shape = tensor.sizes().vec(),
-          .data = {static_cast<const std::byte*>(tensor.const_data_ptr()),
-                   static_cast<size_t>(tensor.nbytes())}};
-}
 
 }  // namespace
 
@@ -86,7 +79,7 @@ absl::Status AdapterOptimizer::save(
   std::vector<SafetensorsTensor> stored;
   const auto add = [&](const std::string& name, const at::Tensor& tensor) {
     keep_alive.push_back(tensor.detach().to(at::kFloat).contiguous());
-    stored.push_back(float_view(name, keep_alive.back()));
+    stored.push_back(stored_view(name, keep_alive.back()));
   };
   const auto& states = impl_->adam.state();
   for (const auto& [name, tensor] : parameters_) {

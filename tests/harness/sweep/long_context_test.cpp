@@ -2,16 +2,14 @@
 #include <gmock/gmock.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <set>
 
-#include "harness/base/files.h"
-#include "harness/base/json.h"
 #include "harness/model/model_config.h"
 #include "methods/lookahead_kv/adapter.h"
 #include "results/sqlite.h"
+#include "tests/harness/sweep/sweep_process.h"
 #include "tests/support/shared_data.h"
 #include "tests/support/tiny_model.h"
 
@@ -25,22 +23,21 @@ constexpr int64_t kBudget = 128;
 // that made rows x keys of the whole prompt would need 64 GiB a head.
 constexpr int64_t kMemoryBound = int64_t{1} << 30;
 
-TEST(LongContext, EveryMethodRunsAt131072TokensInBoundedMemory) {
+class LongContext : public SweepProcessTest {};
+
+TEST_F(LongContext, EveryMethodRunsAt131072TokensInBoundedMemory) {
   KVLAB_DEFAULT_MODEL_OR_SKIP(default_model);
-  const std::filesystem::path dir = std::filesystem::path(::testing::TempDir()) /
-                                    ("kvlab_long_context_" + std::to_string(::getpid()));
-  std::filesystem::remove_all(dir);
   ASSERT_TRUE(
       make_tiny_model(
-          default_model, dir / "model",
+          default_model, file("model"),
           {.hidden_size = 64, .num_heads = 2, .num_kv_heads = 1, .max_positions = kPositions})
           .ok());
-  const auto config = ModelConfig::load(dir / "model");
+  const auto config = ModelConfig::load(file("model"));
   ASSERT_TRUE(config.ok()) << config.status();
   const auto adapter =
       LookaheadAdapter::initialise(*config, LookaheadShape::paper(), at::Tensor(), 1);
-  ASSERT_TRUE(adapter->save(dir / "adapter.safetensors", *config, at::kBFloat16, {}).ok());
-  const Json sweep = {{"model", (dir / "model").string()},
+  ASSERT_TRUE(adapter->save(file("adapter.safetensors"), *config, at::kBFloat16, {}).ok());
+  const Json sweep = {{"model", file("model").string()},
                       {"benchmarks",
                        {{{"name", "ruler"},
                          {"tasks", {"niah_single_1"}},
@@ -63,23 +60,13 @@ TEST(LongContext, EveryMethodRunsAt131072TokensInBoundedMemory) {
                         "laq",
                         {{"name", "speckv"}, {"params", {{"draft_layers", 1}}}},
                         {{"name", "lookahead_kv"},
-                         {"params", {{"adapter", (dir / "adapter.safetensors").string()}}}}}},
+                         {"params", {{"adapter", file("adapter.safetensors").string()}}}}}},
                       {"budgets", {kBudget}}};
-  const std::string file = (dir / "sweep.json").string();
-  const std::string database = (dir / "long.sqlite").string();
-  ASSERT_TRUE(write_file(file, sweep.dump()).ok());
-
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    (void)!std::freopen((dir / "log").c_str(), "w", stderr);
-    ::execl(KVLAB_BINARY, KVLAB_BINARY, "run", file.c_str(), "--db", database.c_str(), nullptr);
-    ::_exit(127);
-  }
+  const pid_t pid = start(sweep, "long.sqlite");
   int status = 0;
   rusage usage{};
   ASSERT_EQ(::wait4(pid, &status, 0, &usage), pid);
-  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0)
-      << read_file(dir / "log").value_or("no log");
+  ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << log("long.sqlite");
 
   const int64_t peak = int64_t{usage.ru_maxrss} * 1024;
   RecordProperty("peak_bytes", std::to_string(peak));
@@ -87,7 +74,8 @@ TEST(LongContext, EveryMethodRunsAt131072TokensInBoundedMemory) {
               static_cast<double>(kMemoryBound) / (1 << 30));
   EXPECT_LT(peak, kMemoryBound);
 
-  const auto opened = Database::open(database, Database::Mode::kRead, std::chrono::seconds(5));
+  const auto opened =
+      Database::open(file("long.sqlite"), Database::Mode::kRead, std::chrono::seconds(5));
   ASSERT_TRUE(opened.ok()) << opened.status();
   auto rows =
       (*opened)->prepare("SELECT method, status, prompt_tokens, kept_total, new_tokens FROM cells");
@@ -104,7 +92,6 @@ TEST(LongContext, EveryMethodRunsAt131072TokensInBoundedMemory) {
     EXPECT_GT(rows->int64(4), 0) << method;
   }
   EXPECT_EQ(methods.size(), 15U);
-  std::filesystem::remove_all(dir);
 }
 
 }  // namespace

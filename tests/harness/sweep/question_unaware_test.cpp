@@ -1,27 +1,21 @@
 // Sweeps whose methods do not see the question: it is run over each arm's compressed cache.
 #include <gmock/gmock.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <cstdlib>
 #include <map>
 
-#include "harness/base/files.h"
-#include "harness/base/json.h"
 #include "harness/base/status.h"
 #include "results/sqlite.h"
+#include "tests/harness/sweep/sweep_process.h"
 #include "tests/support/shared_data.h"
 
 namespace kvlab {
 namespace {
 
-class QuestionUnaware : public ::testing::Test {
+class QuestionUnaware : public SweepProcessTest {
  protected:
   void SetUp() override {
     KVLAB_DEFAULT_MODEL_OR_SKIP(model);
-    dir_ = std::filesystem::path(::testing::TempDir()) /
-           ("kvlab_question_unaware_" + std::to_string(::getpid()));
-    std::filesystem::create_directories(dir_);
     // float32: where the question is run by itself, sums are rounded differently, and in bfloat16
     // a greedy reply can part from the unsplit prompt's at a near tie.
     sweep_ = {{"model", model.string()},
@@ -37,15 +31,6 @@ class QuestionUnaware : public ::testing::Test {
               {"budgets", {64, 4096}},
               {"question_aware", {true, false}}};
   }
-  void TearDown() override { std::filesystem::remove_all(dir_); }
-
-  void run(const Json& sweep, const std::string& db) {
-    const std::string file = (dir_ / "sweep.json").string();
-    ASSERT_TRUE(write_file(file, sweep.dump()).ok());
-    const std::string command = std::string(KVLAB_BINARY) + " run " + file + " --db " +
-                                (dir_ / db).string() + " 2> " + (dir_ / "log").string();
-    ASSERT_EQ(std::system(command.c_str()), 0) << read_file(dir_ / "log").value_or("");
-  }
 
   struct Row {
     int64_t question_start;
@@ -56,7 +41,7 @@ class QuestionUnaware : public ::testing::Test {
   // By "task label budget aware".
   std::map<std::string, Row> rows(const std::string& db) {
     std::map<std::string, Row> found;
-    const auto database = Database::open(dir_ / db, Database::Mode::kRead, std::chrono::seconds(5));
+    const auto database = Database::open(file(db), Database::Mode::kRead, std::chrono::seconds(5));
     EXPECT_TRUE(database.ok()) << database.status();
     auto query = (*database)->prepare(
         "SELECT c.task || ' ' || c.label || ' ' || c.budget || ' ' || c.question_aware, "
@@ -71,12 +56,11 @@ class QuestionUnaware : public ::testing::Test {
     return found;
   }
 
-  std::filesystem::path dir_;
   Json sweep_;
 };
 
 TEST_F(QuestionUnaware, OnlyTheContextIsCompressed) {
-  ASSERT_NO_FATAL_FAILURE(run(sweep_, "both.sqlite"));
+  ASSERT_EQ(run(sweep_, "both.sqlite"), 0) << log("both.sqlite");
   const auto both = rows("both.sqlite");
   EXPECT_EQ(both.size(), 2U * 2U * (1U + 4U * 2U));
   for (const auto& [key, row] : both) {
@@ -97,11 +81,11 @@ TEST_F(QuestionUnaware, OnlyTheContextIsCompressed) {
 }
 
 TEST_F(QuestionUnaware, RowsDoNotDependOnWhatRanBefore) {
-  ASSERT_NO_FATAL_FAILURE(run(sweep_, "both.sqlite"));
+  ASSERT_EQ(run(sweep_, "both.sqlite"), 0) << log("both.sqlite");
   for (const bool aware : {true, false}) {
     Json one = sweep_;
     one["question_aware"] = {aware};
-    ASSERT_NO_FATAL_FAILURE(run(one, "one_by_one.sqlite"));
+    ASSERT_EQ(run(one, "one_by_one.sqlite"), 0) << log("one_by_one.sqlite");
   }
   const auto both = rows("both.sqlite");
   const auto apart = rows("one_by_one.sqlite");
