@@ -54,9 +54,8 @@ struct SelectionInput {
   const ModelConfig* config = nullptr;  // of the model that made the prompt state
   Budget budget;
   const Draft* draft = nullptr;  // when draft_request() asked for one
-  CausalLm* model = nullptr;     // for methods that run rows of their own (LookaheadKV)
-  // By layers: the method's appended rows, which ran behind the prompt in the same prefill.
-  const CapturedQueries* appended = nullptr;
+  CausalLm* model = nullptr;     // runs the method's appended rows where the next is null
+  const CapturedQueries* appended = nullptr;  // what the method's appended_rows() left
 };
 
 // Time spent inside select(), in seconds.
@@ -101,6 +100,13 @@ class EvictionPolicy {
     return std::optional<DraftRequest>();
   }
 
+  // Rows that run behind the prompt, in its prefill or after; they come back in
+  // SelectionInput::appended.
+  virtual absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const {
+    (void)model;
+    return AppendedRows();
+  }
+
   // A budget at or above the prompt length keeps everything, for every method (callers need not
   // special-case it).
   virtual absl::StatusOr<SelectionResult> select(const SelectionInput& input) const = 0;
@@ -111,12 +117,6 @@ class EvictionPolicy {
 
   // Refusal with a reason where the method must see the whole prompt state first.
   virtual absl::Status check_by_layers() const = 0;
-
-  // Rows that run behind the prompt; they come back in SelectionInput::appended.
-  virtual absl::StatusOr<AppendedRows> appended_rows(const ModelConfig& model) const {
-    (void)model;
-    return AppendedRows();
-  }
 
   // What `input` points to outlives the selector, and of input.prompt's layers only the one asked
   // for must be there. Only where check_by_layers() is OK.

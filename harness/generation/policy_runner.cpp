@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <list>
 
 #include "harness/base/check.h"
 #include "harness/base/status.h"
@@ -174,6 +175,27 @@ ArmReply full_reply_of(DraftJob& job, int64_t max_new_tokens) {
   return reply;
 }
 
+// Rows that run behind the prompt, once for every request that asks for the same ones.
+struct AppendedRun {
+  AppendedRows rows;
+  CapturedQueries captured;
+  double run_s = 0;
+};
+
+absl::StatusOr<const AppendedRun*> run_appended(CausalLm& model, const PromptState& prompt,
+                                                AppendedRows rows, std::list<AppendedRun>& runs) {
+  for (const AppendedRun& run : runs) {
+    if (run.rows.embeddings.is_same(rows.embeddings) && run.rows.adapter == rows.adapter) {
+      return &run;
+    }
+  }
+  const auto start = Clock::now();
+  KVLAB_ASSIGN_OR_RETURN(CapturedQueries captured,
+                         model.run_rows(prompt, rows.embeddings, rows.adapter.get()));
+  runs.push_back({std::move(rows), std::move(captured), seconds_since(start)});
+  return &runs.back();
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<CausalLm>> DraftModels::get(const std::string& draft_model_dir,
@@ -252,11 +274,29 @@ absl::StatusOr<SelectionBatch> select_entries(CausalLm& model,
       }
     }
   }
+  std::list<AppendedRun> appended_runs;
   for (size_t i = 0; i < requests.size(); ++i) {
     if (!arms[i].ok()) {
       continue;
     }
     SelectionInput input = input_of(requests[i]);
+    const AppendedRun* appended = nullptr;
+    if (requests[i].budget.entries < prompt->prompt_len()) {  // else nobody is asked
+      absl::StatusOr<AppendedRows> rows = requests[i].policy->appended_rows(model.config());
+      if (rows.ok() && rows->count() > 0) {
+        const auto run = run_appended(model, *prompt, *std::move(rows), appended_runs);
+        if (run.ok()) {
+          appended = *run;
+          input.appended = &appended->captured;
+        } else {
+          rows = run.status();
+        }
+      }
+      if (!rows.ok()) {
+        arms[i] = rows.status();
+        continue;
+      }
+    }
     Draft draft;
     if (parts[i]) {
       const DraftJob& job = jobs[parts[i]->job];
@@ -272,6 +312,7 @@ absl::StatusOr<SelectionBatch> select_entries(CausalLm& model,
     absl::StatusOr<SelectionResult> selected = requests[i].policy->select(input);
     if (selected.ok()) {
       arms[i]->result = *std::move(selected);
+      arms[i]->result.cost.query_s += appended != nullptr ? appended->run_s : 0;
     } else {
       arms[i] = selected.status();
     }

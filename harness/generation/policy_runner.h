@@ -1,5 +1,6 @@
 // From a finished prompt state to the selections of many arms: drafts of all arms decode in one
-// batch, equal ones only once, and the whole full-cache reply is made once for whoever asks it.
+// batch, equal ones only once; rows that methods append to the prompt run once for whoever asks for
+// the same ones, and so does the whole full-cache reply.
 #pragma once
 
 #include <absl/status/statusor.h>

@@ -9,6 +9,7 @@
 #include "harness/base/json.h"
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
+#include "harness/model/layer_ops.h"
 #include "harness/model/safetensors.h"
 #include "harness/model/stored_tensors.h"
 
@@ -290,6 +291,9 @@ absl::StatusOr<std::shared_ptr<LookaheadAdapter>> LookaheadAdapter::load(
     return data_loss("{}: {} tensors, but this model and the adapter's targets have {}", origin,
                      header.tensors.size(), used);
   }
+  if (options.device.is_cpu() && options.dtype == at::kFloat) {
+    adapter->pack();
+  }
   adapter->metadata_.insert(header.metadata.begin(), header.metadata.end());
   KVLAB_ASSIGN_OR_RETURN(adapter->content_hash_, sha256_file(path));
   return adapter;
@@ -329,10 +333,31 @@ at::Tensor LookaheadAdapter::delta(int64_t layer, Target target, const at::Tenso
   return at::mul(at::matmul(at::matmul(rows, pair.a.t()), pair.b.t()), scale);
 }
 
+void LookaheadAdapter::pack() {
+  const auto scale = static_cast<float>(shape_.alpha / static_cast<double>(shape_.rank));
+  packed_.resize(layers_.size());
+  for (size_t layer = 0; layer < layers_.size(); ++layer) {
+    for (size_t target = 0; target < kNumTargets; ++target) {
+      const LowRank& pair = layers_[layer][target];
+      if (pair.a.defined()) {
+        packed_[layer][target] =
+            LowRankUpdate::pack(pair.a.const_data_ptr<float>(), pair.b.const_data_ptr<float>(),
+                                shape_.rank, pair.b.size(0), pair.a.size(1), scale);
+      }
+    }
+  }
+}
+
 void LookaheadAdapter::add_delta(int64_t layer, Target target, const at::Tensor& rows,
                                  at::Tensor& out) const {
   const LowRank& pair = layers_[layer][static_cast<size_t>(target)];
   if (!pair.a.defined()) {
+    return;
+  }
+  if (!packed_.empty() && use_cpu_kernels(rows) && use_cpu_kernels(out)) {
+    packed_[layer][static_cast<size_t>(target)].add_to(
+        element_type(rows.scalar_type()), rows.const_data_ptr(), rows.size(0), rows.stride(0),
+        out.data_ptr(), out.stride(0));
     return;
   }
   // In the adapter's own precision, which may be above the rows'.
@@ -356,6 +381,7 @@ std::vector<std::pair<std::string, at::Tensor>> LookaheadAdapter::named_tensors(
 }
 
 void LookaheadAdapter::require_gradients() {
+  packed_.clear();  // they would not follow the tensors
   for (auto& [name, tensor] : named_tensors()) {
     tensor.requires_grad_(true);
   }

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/kernels/low_rank_update.h"
 #include "harness/model/causal_lm.h"
 #include "harness/model/model_config.h"
 
@@ -90,9 +91,12 @@ class LookaheadAdapter final : public RowAdapter {
 
  private:
   static constexpr size_t kNumTargets = 7;
+  void pack();
   LookaheadShape shape_;
   at::Tensor tokens_;
   std::vector<std::array<LowRank, kNumTargets>> layers_;
+  // The same for the CPU's kernel, of loaded adapters there.
+  std::vector<std::array<LowRankUpdate, kNumTargets>> packed_;
   std::map<std::string, std::string> metadata_;
   std::string content_hash_;
 };

@@ -34,11 +34,10 @@ class LookaheadSource final : public QuerySource {
     if (input.model == nullptr || input.config == nullptr) {
       return failed_precondition("lookahead tokens need the model that made the prompt state");
     }
-    KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const LookaheadAdapter> adapter,
-                           adapter_for(*input.config));
-    const at::Tensor tokens = adapter->tokens().to(input.model->device(), input.model->dtype());
-    KVLAB_ASSIGN_OR_RETURN(CapturedQueries captured,
-                           input.model->run_rows(*input.prompt, tokens, adapter.get()));
+    KVLAB_ASSIGN_OR_RETURN(const AppendedRows appended, appended_rows(*input.config));
+    KVLAB_ASSIGN_OR_RETURN(
+        CapturedQueries captured,
+        input.model->run_rows(*input.prompt, appended.embeddings, appended.adapter.get()));
     const auto rows = std::make_shared<const CapturedQueries>(std::move(captured));
     return LayerRows([rows, of_layer = following_rows(input, rows.get())](int64_t layer) {
       return of_layer(layer);

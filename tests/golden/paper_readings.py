@@ -32,6 +32,9 @@ Writes methods/papers-MODEL.safetensors; prompt length LEN, CASE = {method}.n{bu
     LEN.prompt_ids                  int32 [LEN]
     LEN.reply_ids                   int32 [32];  LEN.reply_margin float32 [1]
     LEN.CASE.kept, .counts, .lowest_kept, .highest_dropped     as in kvpress/ (see README.md)
+    LEN.CASE.across_gap             float32 [layers], adakv: how far the last counted entry of a layer
+                                    is above the first one not counted, as a share of its score;
+                                    where that is rounding, an entry may count for another head
 """
 
 import argparse
@@ -84,16 +87,19 @@ def pyramidkv(prompt, budget, exact):
 def adakv(prompt, budget, exact):
     base = budget - WINDOW
     choice = eviction.Choice()
+    gaps = []
     for layer in range(len(prompt.keys)):
         scores = eviction.snapkv_scores(prompt, layer, WINDOW, KERNEL)
         heads, columns = scores.shape
         best = eviction.top(scores.flatten(), heads * base)
+        border = scores.flatten().sort(descending=True).values[heads * base - 1:][:2]
+        gaps.append(float((border[0] - border[1]) / border[0]))
         shares = [sum(1 for p in best if p // columns == head) for head in range(heads)]
         values = [round(share * (1 - FLOOR) + FLOOR * base, 6) for share in shares]
         counts = (largest_remainder(values, heads * base) if exact
                   else [round(value) for value in values])
         choice.add_layer(scores, counts, WINDOW)
-    return choice
+    return choice, torch.tensor(gaps)
 
 
 def received(prompt, layer):
@@ -150,12 +156,14 @@ def main():
         stopped[str(length)] = reply.stopped
         sums = [received(prompt, layer) for layer in range(len(prompt.keys))]
         for budget in args.budgets:
+            adakv_official, gaps = adakv(prompt, budget, exact=False)
+            adakv_exact, _ = adakv(prompt, budget, exact=True)
             made = {
                 "snapkv": eviction.snapkv(prompt, budget, WINDOW, KERNEL),
                 "pyramidkv_kvcf": pyramidkv(prompt, budget, exact=False),
                 "pyramidkv_exact": pyramidkv(prompt, budget, exact=True),
-                "adakv_official": adakv(prompt, budget, exact=False),
-                "adakv_exact": adakv(prompt, budget, exact=True),
+                "adakv_official": adakv_official,
+                "adakv_exact": adakv_exact,
                 "h2o_half": h2o(prompt, sums, budget, budget // 2),
                 "h2o_w32": h2o(prompt, sums, budget, 32),
                 "tova": tova(prompt, budget),
@@ -164,6 +172,8 @@ def main():
             }
             for name, choice in made.items():
                 tensors.update(eviction.tensors_of(f"{length}.{name}.n{budget}", choice))
+                if name.startswith("adakv"):
+                    tensors[f"{length}.{name}.n{budget}.across_gap"] = gaps
         print(length, "reply margin", round(reply.margin, 4), "stopped", reply.stopped, flush=True)
     common.save_golden(common.HERE / "methods" / f"papers-{args.which}.safetensors", tensors,
                        __file__, reply_stopped=stopped, weights_sha256=weights_hash,

@@ -42,6 +42,11 @@ class PolicyRunner : public ::testing::Test {
     return *std::move(made);
   }
 
+  static Json tiny_adapter() {
+    return {{"adapter", (golden_dir() / "models" / "tiny-gqa.adapter.safetensors").string()},
+            {"accept_unknown_base", true}};
+  }
+
   SelectionSettings settings() {
     return {.max_new_tokens = kMaxNewTokens,
             .stop_ids = model_->config().stop_ids,
@@ -67,6 +72,29 @@ class PolicyRunner : public ::testing::Test {
   DraftModels draft_models_{golden_dir() / "models" / "tiny-gqa", load_};
 };
 
+TEST_F(PolicyRunner, RowsBehindThePromptRunOnceForAllBudgets) {
+  const auto lookahead = policy("lookahead_kv", tiny_adapter());
+  std::vector<SelectionRequest> requests;
+  for (const int64_t budget : {16, 32, 300}) {
+    requests.push_back({lookahead.get(), {budget}});
+  }
+  const auto batch = select_entries(*model_, prompt_, requests, settings());
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  for (size_t i = 0; i < requests.size(); ++i) {
+    ASSERT_TRUE(batch->arms[i].ok()) << batch->arms[i].status();
+    const auto alone = lookahead->select({.prompt = prompt_.get(),
+                                          .config = &model_->config(),
+                                          .budget = requests[i].budget,
+                                          .model = model_.get()});
+    ASSERT_TRUE(alone.ok()) << alone.status();
+    EXPECT_EQ(batch->arms[i]->result.selection.kept, alone->selection.kept);
+  }
+  // Both arms wait for the one run; the last keeps everything and waits for nothing.
+  EXPECT_GT(batch->arms[0]->result.cost.query_s, 0);
+  EXPECT_GT(batch->arms[1]->result.cost.query_s, 0);
+  EXPECT_EQ(batch->arms[2]->result.cost.query_s, 0);
+}
+
 TEST_F(PolicyRunner, AnArmDoesNotDependOnItsNeighboursOrTheirOrder) {
   std::vector<std::unique_ptr<EvictionPolicy>> policies;
   policies.push_back(policy("snapkv"));
@@ -77,6 +105,7 @@ TEST_F(PolicyRunner, AnArmDoesNotDependOnItsNeighboursOrTheirOrder) {
   policies.push_back(policy("speckv", {{"draft_layers", 1}, {"draft_tokens", 5}}));
   policies.push_back(policy("oracle"));
   policies.push_back(policy("expected_attention"));
+  policies.push_back(policy("lookahead_kv", tiny_adapter()));
   std::vector<SelectionRequest> requests;
   for (const auto& made : policies) {
     requests.push_back({made.get(), {64}});

@@ -1,5 +1,6 @@
 #include "methods/lookahead_kv/adapter.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 
 #include "harness/base/files.h"
@@ -59,6 +60,34 @@ TEST_F(AdapterFile, WhatIsSavedIsLoaded) {
   }
   EXPECT_EQ(numbers, num_trainable(config_, LookaheadShape::paper()));
   EXPECT_EQ(loaded->metadata().at("base_model"), "tiny");
+}
+
+// The CPU's kernel against the differentiable form, on columns of a wider output.
+TEST_F(AdapterFile, ALoadedAdapterAddsItsDelta) {
+  const auto adapter = LookaheadAdapter::initialise(config_, LookaheadShape::paper(), {}, 3);
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(5);
+  for (const auto& [name, tensor] : adapter->named_tensors()) {
+    at::Tensor(tensor).normal_(0, 0.3, generator);
+  }
+  ASSERT_TRUE(adapter->save(path_, config_, at::kFloat, {}).ok());
+  const auto loaded = LookaheadAdapter::load(path_, config_, {}).value();
+  for (const at::ScalarType type : {at::kFloat, at::kBFloat16}) {
+    for (const RowAdapter::Target target : LookaheadShape::paper().targets) {
+      SCOPED_TRACE(target_name(target));
+      const auto [out_features, in_features] = target_features(config_, target);
+      const at::Tensor rows = at::randn({32, in_features}, generator).to(type);
+      const at::Tensor wide = at::randn({32, out_features + 8}, generator).to(type);
+      const at::Tensor expected = wide.narrow(1, 4, out_features).to(at::kFloat) +
+                                  adapter->delta(0, target, rows.to(at::kFloat));
+      const at::Tensor before = wide.clone();
+      at::Tensor columns = wide.narrow(1, 4, out_features);
+      loaded->add_delta(0, target, rows, columns);
+      EXPECT_TRUE(
+          at::allclose(columns.to(at::kFloat), expected, type == at::kFloat ? 1e-5 : 8e-3, 1e-4));
+      EXPECT_FALSE(at::equal(wide, before));
+      EXPECT_TRUE(at::equal(wide.narrow(1, 0, 4), before.narrow(1, 0, 4)));
+    }
+  }
 }
 
 TEST_F(AdapterFile, AnotherModelIsRefusedWithBothSidesNamed) {
