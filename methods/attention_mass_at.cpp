@@ -1,9 +1,11 @@
 #include "methods/attention_mass_at.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "harness/cuda/cuda_tensors.h"
+#include "harness/kernels/finite.h"
 #include "harness/model/layer_ops.h"
 #include "methods/attention_mass_cuda_at.h"
 
@@ -105,6 +107,31 @@ at::Tensor attention_mass_by_operators(const QueryRows& rows, const at::Tensor& 
                                                       : weights.amax(1));
   }
   return at::cat(mass, 0);
+}
+
+bool attention_mass_is_sound(const QueryRows& rows, const at::Tensor& mass) {
+  const at::Tensor& queries = rows.queries;
+  if (!use_cpu_kernels(queries) || queries.stride(2) != 1 || !mass.is_contiguous()) {
+    return queries.isfinite().all().item<bool>() && (mass.sum(1) > 0).all().item<bool>();
+  }
+  const ElementType type = element_type(queries.scalar_type());
+  const HeadRows query_rows = head_rows(queries);
+  for (int64_t head = 0; head < queries.size(0); ++head) {
+    for (int64_t row = 0; row < queries.size(1); ++row) {
+      const int64_t place = head * query_rows.head_stride + row * query_rows.row_stride;
+      if (!all_finite(type, static_cast<const char*>(query_rows.data) + place * element_size(type),
+                      queries.size(2))) {
+        return false;
+      }
+    }
+    const float* of_head = mass.const_data_ptr<float>() + head * mass.size(1);
+    const bool positive =
+        std::any_of(of_head, of_head + mass.size(1), [](float m) { return m > 0; });
+    if (!positive || !all_finite(ElementType::kFloat32, of_head, mass.size(1))) {
+      return false;
+    }
+  }
+  return true;
 }
 
 at::Tensor reduce_group_at(const at::Tensor& scores, int64_t num_kv_heads,

@@ -20,6 +20,10 @@ at::Tensor attention_mass(const QueryRows& rows, const at::Tensor& keys, RowRedu
 at::Tensor attention_mass_by_operators(const QueryRows& rows, const at::Tensor& keys,
                                        RowReduction reduction);
 
+// False where NaN or infinity stood in queries or keys: a row's weights add up to more than 0
+// otherwise. The queries are looked at too, since a maximum over rows hides a NaN.
+bool attention_mass_is_sound(const QueryRows& rows, const at::Tensor& mass);
+
 // [num_heads, n] float32 on the CPU -> [num_kv_heads, n].
 at::Tensor reduce_group_at(const at::Tensor& scores, int64_t num_kv_heads,
                            GroupReduction reduction);

@@ -36,11 +36,7 @@ class AttentionScorer final : public Scorer {
          layer_rows = std::move(layer_rows)](int64_t layer) -> absl::StatusOr<at::Tensor> {
           const QueryRows rows = layer_rows(layer);
           at::Tensor mass = attention_mass(rows, prompt->layers[layer].keys, reduction);
-          // A row's weights add up to more than 0 unless a NaN is behind them, which a maximum
-          // hides.
-          const bool sound =
-              rows.queries.isfinite().all().item<bool>() && (mass.sum(1) > 0).all().item<bool>();
-          if (!sound) {
+          if (!attention_mass_is_sound(rows, mass)) {
             return data_loss("layer {} has queries or keys that are not finite", layer);
           }
           return mass;

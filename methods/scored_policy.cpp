@@ -10,6 +10,7 @@
 
 #include "harness/base/status.h"
 #include "harness/cuda/cuda_tensors.h"
+#include "harness/kernels/finite.h"
 #include "methods/attention_mass_at.h"
 #include "methods/attention_mass_cuda_at.h"
 #include "methods/choose.h"
@@ -145,7 +146,7 @@ class ScoredPolicy final : public EvictionPolicy {
     const at::Tensor scores = reduced_scores(raw, num_kv_heads, options);
     const std::span<const float> values(scores.const_data_ptr<float>(), scores.numel());
     cost.score_s += watch.lap();
-    if (!std::all_of(values.begin(), values.end(), [](float v) { return std::isfinite(v); })) {
+    if (!all_finite(ElementType::kFloat32, values.data(), scores.numel())) {
       return data_loss(
           "{}: layer {} has scores that are not finite; the model's keys, values or "
           "queries are broken there",
@@ -216,6 +217,9 @@ class ScoredPolicy final : public EvictionPolicy {
       if (!options.pool_before_group) {
         scores = pool_scores_at(scores, options.pooling, options.kernel);
       }
+    }
+    if (options.window == 0 && num_rows == num_kv_heads) {
+      return scores.contiguous();
     }
     at::Tensor padded = at::zeros({num_kv_heads, prompt_len}, at::kFloat);
     padded.narrow(1, 0, prompt_len - options.window).copy_(scores);
