@@ -46,8 +46,20 @@ static inline void transpose_16x16(__m512i (&rows)[16]) {
   }
 }
 
-// Packs `len` rows of `row_words` four-byte words each, `row_bytes` apart, into whole panels; keys
-// beyond `len` are zero.
+// Sixteen words of a row, from `word` on: as they stand, or bfloat16 numbers as floats.
+template <bool kWiden>
+static inline __m512i load_words(const char* row, int64_t word, __mmask16 mask) {
+  if constexpr (kWiden) {
+    return _mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(mask, row + word * 2)),
+                             16);
+  } else {
+    return _mm512_maskz_loadu_epi32(mask, row + word * 4);
+  }
+}
+
+// Packs `len` rows of `row_words` four-byte words each (kWiden: as many bfloat16), `row_bytes`
+// apart, into whole panels; keys beyond `len` are zero.
+template <bool kWiden>
 static inline void pack_key_panels(const char* keys, int64_t row_bytes, int64_t row_words,
                                    int64_t len, char* panels) {
   for (int64_t key = 0; key < len; key += 16) {
@@ -57,9 +69,8 @@ static inline void pack_key_panels(const char* keys, int64_t row_bytes, int64_t 
       __m512i rows[16];
 #pragma GCC unroll 16
       for (int64_t i = 0; i < 16; ++i) {
-        rows[i] = key + i < len
-                      ? _mm512_maskz_loadu_epi32(mask, keys + (key + i) * row_bytes + word * 4)
-                      : _mm512_setzero_si512();
+        rows[i] = key + i < len ? load_words<kWiden>(keys + (key + i) * row_bytes, word, mask)
+                                : _mm512_setzero_si512();
       }
       transpose_16x16(rows);
       for (int64_t i = 0; i < 16 && word + i < row_words; ++i) {

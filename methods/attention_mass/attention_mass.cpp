@@ -63,18 +63,24 @@ void attention_mass(const AttentionMassArgs& args) {
   // Scratch of the caller: the parts but the first, then the packed keys.
   const int64_t part_bytes =
       divide_up((num_parts - 1) * args.num_heads * args.num_keys * 4, 64) * 64;
-  const int64_t key_bytes = key_panel_bytes(args.type, args.head_dim, args.num_keys);
-  const int64_t extra_bytes = key_panel_bytes(args.type, args.head_dim, args.num_extra_keys);
   const bool packed = function != mass_block_portable;
+  AttentionMassArgs products = args;
+  if (packed) {
+    products.type = product_type(args.type);
+    products.queries =
+        queries_for_products(args.type, args.queries, args.num_heads, args.num_rows, args.head_dim);
+  }
+  const int64_t key_bytes = key_panel_bytes(products.type, args.head_dim, args.num_keys);
+  const int64_t extra_bytes = key_panel_bytes(products.type, args.head_dim, args.num_extra_keys);
   auto* scratch = static_cast<char*>(
       thread_scratch(0, part_bytes + (packed ? args.num_kv_heads * (key_bytes + extra_bytes) : 0)));
   auto* parts = reinterpret_cast<float*>(scratch);
   char* key_panels = scratch + part_bytes;
   char* extra_panels = key_panels + args.num_kv_heads * key_bytes;
   if (packed) {
-    pack_keys_of_heads(args.type, args.keys, args.num_kv_heads, args.head_dim, args.num_keys,
-                       key_panels);
-    pack_keys_of_heads(args.type, args.extra_keys, args.num_kv_heads, args.head_dim,
+    pack_keys_of_heads(args.type, products.type, args.keys, args.num_kv_heads, args.head_dim,
+                       args.num_keys, key_panels);
+    pack_keys_of_heads(args.type, products.type, args.extra_keys, args.num_kv_heads, args.head_dim,
                        args.num_extra_keys, extra_panels);
   }
   const auto part_of = [&](int64_t head, int64_t part) {
@@ -84,7 +90,7 @@ void attention_mass(const AttentionMassArgs& args) {
   parallel_for(args.num_heads * num_parts, [&](int64_t task, int) {
     const int64_t part = task % num_parts;
     MassBlock block;
-    block.args = &args;
+    block.args = &products;
     block.head = task / num_parts;
     block.kv_head = block.head / group_size;
     block.key_panels = key_panels + block.kv_head * key_bytes;

@@ -130,11 +130,16 @@ void run(const MassBlock& block) {
 
 }  // namespace
 
-void pack_key_panels_avx512(ElementType type, const void* keys, int64_t row_stride,
-                            int64_t head_dim, int64_t len, char* panels) {
-  const int64_t words = head_dim * element_size(type) / 4;
-  avx512::pack_key_panels(static_cast<const char*>(keys), row_stride * element_size(type), words,
-                          len, panels);
+void pack_key_panels_avx512(ElementType type, ElementType packed_type, const void* keys,
+                            int64_t row_stride, int64_t head_dim, int64_t len, char* panels) {
+  const auto* rows = static_cast<const char*>(keys);
+  const int64_t row_bytes = row_stride * element_size(type);
+  const int64_t words = head_dim * element_size(packed_type) / 4;
+  if (packed_type == type) {
+    avx512::pack_key_panels<false>(rows, row_bytes, words, len, panels);
+  } else {
+    avx512::pack_key_panels<true>(rows, row_bytes, words, len, panels);
+  }
   if (len > 0 && (len + 15) / 16 % 2 == 1) {
     std::memset(panels + (len + 15) / 16 * words * 64, 0, words * 64);
   }

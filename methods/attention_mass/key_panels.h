@@ -1,4 +1,4 @@
-// Keys of all KV heads packed for the AVX-512 inner loops.
+// Keys of all KV heads packed for the AVX-512 inner loops, and queries in their type.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,17 @@
 
 namespace kvlab {
 
-// keys [num_kv_heads, len, head_dim] -> panels, key_panel_bytes() for each head. Runs in parallel.
-void pack_keys_of_heads(ElementType type, const HeadRows& keys, int64_t num_kv_heads,
-                        int64_t head_dim, int64_t len, char* panels);
+// keys [num_kv_heads, len, head_dim] of `type` -> panels of `packed_type` (the same, or float32),
+// key_panel_bytes() for each head. Runs in parallel.
+void pack_keys_of_heads(ElementType type, ElementType packed_type, const HeadRows& keys,
+                        int64_t num_kv_heads, int64_t head_dim, int64_t len, char* panels);
+
+// The type in which the AVX-512 loops multiply: float32 where pairs of bfloat16 are slower.
+ElementType product_type(ElementType type);
+
+// Queries [num_heads, len, head_dim] in that type: as they are, or widened in the caller's scratch
+// slot 2.
+HeadRows queries_for_products(ElementType type, const HeadRows& queries, int64_t num_heads,
+                              int64_t len, int64_t head_dim);
 
 }  // namespace kvlab
