@@ -133,6 +133,11 @@ const std::vector<Column>& cost_columns() {
   return *columns;
 }
 
+// Nothing of methods whose arithmetic the cost model does not know; a known one has a peak.
+std::optional<double> if_known(const BenchMeasurement& m, double value) {
+  return m.predicted_peak_bytes > 0 ? std::optional(value) : std::nullopt;
+}
+
 const std::vector<Column>& prediction_columns() {
   using M = BenchMeasurement;
   using G = Group;
@@ -143,16 +148,17 @@ const std::vector<Column>& prediction_columns() {
       {"prefill", "s", 3, false, [](const M& m, const G&) { return m.prefill_s; }},
       {"prefill predicted", "s", 3, false,
        [](const M& m, const G&) { return m.predicted_prefill_s; }},
-      {"eviction", "GFLOP", 2, false, [](const M& m, const G&) { return m.eviction_flops / 1e9; }},
+      {"eviction", "GFLOP", 2, false,
+       [](const M& m, const G&) { return if_known(m, m.eviction_flops / 1e9); }},
       {"eviction", "MB moved", 1, false,
-       [](const M& m, const G&) { return m.eviction_bytes / 1e6; }},
+       [](const M& m, const G&) { return if_known(m, m.eviction_bytes / 1e6); }},
       {"overhead", "ms", 1, false,
        [](const M& m, const G& group) -> std::optional<double> {
          const auto full = full_of(m, group);
          return full ? std::optional(1e3 * (m.first_token_s - *full)) : std::nullopt;
        }},
       {"overhead predicted", "ms", 1, false,
-       [](const M& m, const G&) { return 1e3 * m.predicted_eviction_s; }},
+       [](const M& m, const G&) { return if_known(m, 1e3 * m.predicted_eviction_s); }},
       {"decode", "MB moved", 1, false, [](const M& m, const G&) { return m.decode_bytes / 1e6; }},
       {"decode", "GB/s", 1, false,
        [](const M& m, const G&) { return m.decode_bytes / m.decode_step_s / 1e9; }},
@@ -162,7 +168,7 @@ const std::vector<Column>& prediction_columns() {
       {"peak", "MiB", 1, false,
        [](const M& m, const G&) { return static_cast<double>(m.peak_bytes) / kMiB; }},
       {"peak predicted", "MiB", 1, false,
-       [](const M& m, const G&) { return m.predicted_peak_bytes / kMiB; }},
+       [](const M& m, const G&) { return if_known(m, m.predicted_peak_bytes / kMiB); }},
   };
   return *columns;
 }

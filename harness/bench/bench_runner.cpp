@@ -124,15 +124,12 @@ absl::Status BenchRunner::make_cells() {
     KVLAB_RETURN_IF_ERROR(with_context(policy->check(config_.model, std::nullopt), place));
     const auto info = std::find_if(list_methods().begin(), list_methods().end(),
                                    [&](const MethodInfo& m) { return m.name == method.name; });
-    absl::StatusOr<MethodCost> cost =
+    const absl::StatusOr<MethodCost> cost =
         method_cost(method.name, resolved, adapter_tokens, adapter_rank);
-    if (!cost.ok()) {
-      return with_context(cost.status(), place);
-    }
     BenchCell cell{.policy = policy,
                    .method = make_setting(method.name, resolved,
                                           method.label.empty() ? policy->label() : method.label),
-                   .cost = *cost,
+                   .cost = cost.ok() ? std::optional(*cost) : std::nullopt,
                    .takes_budget = info->needs_budget};
     const std::vector<int64_t> one = {0};
     for (const int64_t length : config_.lengths) {
@@ -172,25 +169,28 @@ std::vector<int32_t> BenchRunner::prompt(int64_t length) const {
 
 void BenchRunner::predict(const BenchCell& cell, BenchMeasurement& m) const {
   const CostModel model(config_.model, device_, config_.dtype == "float32" ? 4 : 2);
-  MethodCost method = cell.cost;
-  method.rows_in_prefill = cell.form == BenchForm::kByLayers;
   const Cost prefill = model.prefill(cell.length);
-  const Cost eviction = model.eviction(method, cell.length, cell.budget).total();
   const Cost step =
       model.decode_step(cell.arms, static_cast<double>(std::min(cell.budget, cell.length)) +
                                        static_cast<double>(config_.new_tokens) / 2);
   m.prefill_flops = prefill.flops;
   m.prefill_bytes = prefill.bytes;
-  m.eviction_flops = eviction.flops;
-  m.eviction_bytes = eviction.bytes;
   m.decode_flops = step.flops;
   m.decode_bytes = step.bytes;
   m.predicted_prefill_s = prefill.seconds;
-  m.predicted_eviction_s = eviction.seconds;
   m.predicted_decode_step_s = step.seconds;
+  m.weight_bytes = static_cast<int64_t>(model.weight_bytes());
+  if (!cell.cost) {
+    return;
+  }
+  MethodCost method = *cell.cost;
+  method.rows_in_prefill = cell.form == BenchForm::kByLayers;
+  const Cost eviction = model.eviction(method, cell.length, cell.budget).total();
+  m.eviction_flops = eviction.flops;
+  m.eviction_bytes = eviction.bytes;
+  m.predicted_eviction_s = eviction.seconds;
   m.predicted_peak_bytes =
       model.peak_bytes(method, cell.length, cell.budget, cell.form == BenchForm::kByLayers);
-  m.weight_bytes = static_cast<int64_t>(model.weight_bytes());
 }
 
 BenchMeasurement BenchRunner::measure(const BenchCell& cell) {

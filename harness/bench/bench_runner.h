@@ -23,7 +23,7 @@ namespace kvlab {
 struct BenchCell {
   std::shared_ptr<const EvictionPolicy> policy;
   Setting method;
-  MethodCost cost;
+  std::optional<MethodCost> cost;  // none: measured without a prediction
   bool takes_budget = true;
   int64_t budget = 0;
   int64_t length = 0;

@@ -63,7 +63,7 @@ void add_select_command(CLI::App& app, CommandAction& action) {
       "kept.json\n"
       "  kvlab select --model SmolLM2-135M-Instruct --prompt-file p.txt --method snapkv --budget "
       "5% \\\n"
-      "      --set kernel_size=5 --dtype float32 --out kept.json");
+      "      --set kernel=5 --dtype float32 --out kept.json");
   command->callback([flags, &action] { action = [flags] { return select(*flags); }; });
 }
 

@@ -62,6 +62,11 @@ class TransformerLm final : public CausalLm {
     int64_t position;
     int64_t slot;
   };
+  // A layer's output is their sum, which the next norm makes.
+  struct MlpRows {
+    at::Tensor hidden;  // [rows, hidden_size], with attention added
+    at::Tensor down;
+  };
   enum class LastLayer { kFull, kQueriesAndKeysOnly };
   struct PrefillProgress;
   // Rows of the prompt on their way through the layers.
@@ -102,6 +107,9 @@ class TransformerLm final : public CausalLm {
   at::Tensor forward_plain_rows(const at::Tensor& hidden, std::span<const Row> rows,
                                 std::span<CapturedQueries* const> captured, LastLayer last_layer,
                                 const RotaryEmbedding::Tables& angles);
+  at::Tensor project_rows(int64_t layer, const at::Tensor& normed, const RowAdapter* adapter) const;
+  MlpRows mlp_rows(int64_t layer, const at::Tensor& attended, const at::Tensor& hidden,
+                   const RowAdapter* adapter) const;
   at::Tensor attend_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& queries) const;
   void store_rows(int64_t layer, std::span<const Row> rows, const at::Tensor& keys,
                   const at::Tensor& values) const;

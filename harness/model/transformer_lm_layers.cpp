@@ -40,14 +40,6 @@ at::Tensor as_heads(const at::Tensor& x, int64_t head_dim) {
   return x.view({x.size(0), x.size(1) / head_dim, head_dim}).transpose(0, 1);
 }
 
-void add_delta(const RowAdapter* adapter, int64_t layer, RowAdapter::Target target,
-               const at::Tensor& rows, const at::Tensor& out, int64_t begin, int64_t size) {
-  if (adapter != nullptr) {
-    at::Tensor columns = out.narrow(1, begin, size);
-    adapter->add_delta(layer, target, rows, columns);
-  }
-}
-
 absl::Status check_appended(const LayerPrefillOptions& options, const ModelConfig& config) {
   const at::Tensor& rows = options.appended.embeddings;
   if (!rows.defined()) {
@@ -271,23 +263,17 @@ void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attend
 
 // The rows behind the prompt through the same layer, over the prompt's keys and their own.
 void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden) {
-  using Target = RowAdapter::Target;
   const int64_t i = pass.layer;
   const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
-  const RowLayer& linears = row_layers_[static_cast<size_t>(i)];
   const double eps = config_.rms_norm_eps;
   const int64_t count = hidden.size(0);
   const int64_t head_dim = config_.head_dim;
   const int64_t q_size = config_.num_heads * head_dim;
   const int64_t kv_size = config_.num_kv_heads * head_dim;
-  const int64_t inner_size = config_.intermediate_size;
   const RotaryEmbedding::Tables angles = rotary_.tables(pass.prompt_len, count);
 
   const at::Tensor normed = rms_norm(hidden, layer.attention_norm, eps);
-  const at::Tensor qkv = linears.qkv.forward(normed);
-  add_delta(adapter, i, Target::kQ, normed, qkv, 0, q_size);
-  add_delta(adapter, i, Target::kK, normed, qkv, q_size, kv_size);
-  add_delta(adapter, i, Target::kV, normed, qkv, q_size + kv_size, kv_size);
+  const at::Tensor qkv = project_rows(i, normed, adapter);
   const auto heads_of = [&](int64_t begin, int64_t size) {
     return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
   };
@@ -307,17 +293,8 @@ void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at:
   args.scale = attention_scale();
   args.sliding_window = config_.sliding_window;
   const at::Tensor attended = chunk_attention(args).output.flatten(1);
-  const at::Tensor projected = linears.o.forward(attended);
-  add_delta(adapter, i, Target::kO, attended, projected, 0, config_.hidden_size);
-  const NormedSum after = add_rms_norm(hidden, projected, layer.mlp_norm, eps);
-  const at::Tensor gate_up = linears.gate_up.forward(after.normed);
-  add_delta(adapter, i, Target::kGate, after.normed, gate_up, 0, inner_size);
-  add_delta(adapter, i, Target::kUp, after.normed, gate_up, inner_size, inner_size);
-  const at::Tensor inner =
-      silu_mul(gate_up.narrow(1, 0, inner_size), gate_up.narrow(1, inner_size, inner_size));
-  const at::Tensor down = linears.down.forward(inner);
-  add_delta(adapter, i, Target::kDown, inner, down, 0, config_.hidden_size);
-  hidden = after.sum.add_(down);
+  const MlpRows mlp = mlp_rows(i, attended, hidden, adapter);
+  hidden = mlp.hidden.add_(mlp.down);
 }
 
 }  // namespace kvlab

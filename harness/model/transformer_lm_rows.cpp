@@ -18,17 +18,17 @@
 namespace kvlab {
 namespace {
 
-absl::Status failed(std::string_view what, const std::exception& error) {
-  return absl::ResourceExhaustedError(to_absl(fmt::format("{} failed: {}", what, error.what())));
+using Target = RowAdapter::Target;
+
+void add_delta(const RowAdapter* adapter, int64_t layer, Target target, const at::Tensor& rows,
+               at::Tensor out) {
+  if (adapter != nullptr) {
+    adapter->add_delta(layer, target, rows, out);
+  }
 }
 
-// Adds the adapter's delta to columns begin .. begin + size - 1 of `out`.
-void add_delta(const RowAdapter* adapter, int64_t layer, RowAdapter::Target target,
-               const at::Tensor& rows, const at::Tensor& out, int64_t begin, int64_t size) {
-  if (adapter != nullptr) {
-    at::Tensor columns = out.narrow(1, begin, size);
-    adapter->add_delta(layer, target, rows, columns);
-  }
+absl::Status failed(std::string_view what, const std::exception& error) {
+  return absl::ResourceExhaustedError(to_absl(fmt::format("{} failed: {}", what, error.what())));
 }
 
 // Appends rows [heads, count, head_dim] to have [heads, rows so far, head_dim], a view of storage
@@ -190,18 +190,50 @@ void TransformerLm::store_rows(int64_t layer, std::span<const Row> rows, const a
   }
 }
 
+// normed [rows, hidden_size] -> queries, keys and values side by side, before rotation.
+at::Tensor TransformerLm::project_rows(int64_t layer, const at::Tensor& normed,
+                                       const RowAdapter* adapter) const {
+  const int64_t q_size = config_.num_heads * config_.head_dim;
+  const int64_t kv_size = config_.num_kv_heads * config_.head_dim;
+  at::Tensor qkv = row_layers_[static_cast<size_t>(layer)].qkv.forward(normed);
+  add_delta(adapter, layer, Target::kQ, normed, qkv.narrow(1, 0, q_size));
+  add_delta(adapter, layer, Target::kK, normed, qkv.narrow(1, q_size, kv_size));
+  add_delta(adapter, layer, Target::kV, normed, qkv.narrow(1, q_size + kv_size, kv_size));
+  return qkv;
+}
+
+// attended [rows, num_heads * head_dim] through the rest of the layer; `hidden` may be overwritten.
+TransformerLm::MlpRows TransformerLm::mlp_rows(int64_t layer, const at::Tensor& attended,
+                                               const at::Tensor& hidden,
+                                               const RowAdapter* adapter) const {
+  const RowLayer& linears = row_layers_[static_cast<size_t>(layer)];
+  const int64_t inner_size = config_.intermediate_size;
+  const at::Tensor projected = linears.o.forward(attended);
+  add_delta(adapter, layer, Target::kO, attended, projected);
+  const NormedSum after =
+      add_rms_norm(hidden, projected, weights_.layers[static_cast<size_t>(layer)].mlp_norm,
+                   config_.rms_norm_eps);
+  const at::Tensor gate_up = linears.gate_up.forward(after.normed);
+  const at::Tensor gate = gate_up.narrow(1, 0, inner_size);
+  const at::Tensor up = gate_up.narrow(1, inner_size, inner_size);
+  add_delta(adapter, layer, Target::kGate, after.normed, gate);
+  add_delta(adapter, layer, Target::kUp, after.normed, up);
+  const at::Tensor inner = silu_mul(gate, up);
+  const at::Tensor down = linears.down.forward(inner);
+  add_delta(adapter, layer, Target::kDown, inner, down);
+  return {after.sum, down};
+}
+
 // hidden [rows, hidden_size] -> final hidden states after the last norm; undefined for
 // kQueriesAndKeysOnly. captured: empty, or for each row null or where its queries and keys go.
 at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> rows,
                                        const RowAdapter* adapter,
                                        std::span<CapturedQueries* const> captured,
                                        LastLayer last_layer) {
-  using Target = RowAdapter::Target;
   const auto num_rows = static_cast<int64_t>(rows.size());
   const int64_t head_dim = config_.head_dim;
   const int64_t q_size = config_.num_heads * head_dim;
   const int64_t kv_size = config_.num_kv_heads * head_dim;
-  const int64_t inner_size = config_.intermediate_size;
   const double eps = config_.rms_norm_eps;
 
   int64_t past_last = 0;
@@ -224,13 +256,9 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
   for (int64_t i = 0; i < config_.num_layers; ++i) {
     const auto index = static_cast<size_t>(i);
     const LayerWeights& layer = weights_.layers[index];
-    const RowLayer& packed = row_layers_[index];
     const bool last = i + 1 == config_.num_layers;
 
-    const at::Tensor qkv = packed.qkv.forward(normed);
-    add_delta(adapter, i, Target::kQ, normed, qkv, 0, q_size);
-    add_delta(adapter, i, Target::kK, normed, qkv, q_size, kv_size);
-    add_delta(adapter, i, Target::kV, normed, qkv, q_size + kv_size, kv_size);
+    const at::Tensor qkv = project_rows(i, normed, adapter);
     const auto heads_of = [&](int64_t begin, int64_t size) {
       return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
     };
@@ -245,19 +273,9 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
       return {};
     }
     const at::Tensor attended = attend_rows(i, rows, queries).flatten(1);
-    const at::Tensor projected = packed.o.forward(attended);
-    add_delta(adapter, i, Target::kO, attended, projected, 0, config_.hidden_size);
-    const NormedSum after_attention = add_rms_norm(hidden, projected, layer.mlp_norm, eps);
-
-    const at::Tensor gate_up = packed.gate_up.forward(after_attention.normed);
-    add_delta(adapter, i, Target::kGate, after_attention.normed, gate_up, 0, inner_size);
-    add_delta(adapter, i, Target::kUp, after_attention.normed, gate_up, inner_size, inner_size);
-    const at::Tensor inner =
-        silu_mul(gate_up.narrow(1, 0, inner_size), gate_up.narrow(1, inner_size, inner_size));
-    const at::Tensor down = packed.down.forward(inner);
-    add_delta(adapter, i, Target::kDown, inner, down, 0, config_.hidden_size);
+    const MlpRows mlp = mlp_rows(i, attended, hidden, adapter);
     const NormedSum after_mlp =
-        add_rms_norm(after_attention.sum, down,
+        add_rms_norm(mlp.hidden, mlp.down,
                      last ? weights_.final_norm : weights_.layers[index + 1].attention_norm, eps);
     hidden = after_mlp.sum;
     normed = after_mlp.normed;

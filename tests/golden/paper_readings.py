@@ -32,9 +32,10 @@ Writes methods/papers-MODEL.safetensors; prompt length LEN, CASE = {method}.n{bu
     LEN.prompt_ids                  int32 [LEN]
     LEN.reply_ids                   int32 [32];  LEN.reply_margin float32 [1]
     LEN.CASE.kept, .counts, .lowest_kept, .highest_dropped     as in kvpress/ (see README.md)
-    LEN.CASE.across_gap             float32 [layers], adakv: how far the last counted entry of a layer
-                                    is above the first one not counted, as a share of its score;
-                                    where that is rounding, an entry may count for another head
+    LEN.CASE.across_gap             float32 [layers], adakv: how far a head's last counted entry is
+                                    above another head's best one that is not, as a share of its
+                                    score, at the least; where that is rounding, an entry may count
+                                    for the other head
 """
 
 import argparse
@@ -84,6 +85,17 @@ def pyramidkv(prompt, budget, exact):
     return choice
 
 
+def gap_between_heads(scores, best):
+    counted = torch.zeros(scores.numel(), dtype=torch.bool)
+    counted[best] = True
+    counted = counted.view_as(scores)
+    low = scores.masked_fill(~counted, float("inf")).amin(dim=1)
+    high = scores.masked_fill(counted, float("-inf")).amax(dim=1)
+    gaps = (low[:, None] - high[None, :]) / low[:, None]
+    gaps.fill_diagonal_(float("inf"))
+    return float(gaps.nan_to_num(float("inf")).min())
+
+
 def adakv(prompt, budget, exact):
     base = budget - WINDOW
     choice = eviction.Choice()
@@ -92,8 +104,7 @@ def adakv(prompt, budget, exact):
         scores = eviction.snapkv_scores(prompt, layer, WINDOW, KERNEL)
         heads, columns = scores.shape
         best = eviction.top(scores.flatten(), heads * base)
-        border = scores.flatten().sort(descending=True).values[heads * base - 1:][:2]
-        gaps.append(float((border[0] - border[1]) / border[0]))
+        gaps.append(gap_between_heads(scores, best))
         shares = [sum(1 for p in best if p // columns == head) for head in range(heads)]
         values = [round(share * (1 - FLOOR) + FLOOR * base, 6) for share in shares]
         counts = (largest_remainder(values, heads * base) if exact
@@ -173,7 +184,7 @@ def main():
             for name, choice in made.items():
                 tensors.update(eviction.tensors_of(f"{length}.{name}.n{budget}", choice))
                 if name.startswith("adakv"):
-                    tensors[f"{length}.{name}.n{budget}.across_gap"] = gaps
+                    tensors[f"{length}.{name}.n{budget}.across_gap"] = gaps.clone()
         print(length, "reply margin", round(reply.margin, 4), "stopped", reply.stopped, flush=True)
     common.save_golden(common.HERE / "methods" / f"papers-{args.which}.safetensors", tensors,
                        __file__, reply_stopped=stopped, weights_sha256=weights_hash,

@@ -237,5 +237,15 @@ TEST(Growth, FitsTheExponent) {
   EXPECT_NEAR(*cells[12].value, 1, 1e-9);
 }
 
+// An unknown one would be measured without a prediction beside it.
+TEST(BenchMethods, TheCostModelKnowsAllThatShip) {
+  const CostModel model(tiny_config().model, find_device("h100").value());
+  for (const MethodInfo& info : list_methods()) {
+    const auto cost = method_cost(info.name, {{"window", 32}, {"draft_tokens", 32}}, 32, 8);
+    ASSERT_TRUE(cost.ok()) << cost.status();
+    EXPECT_GE(model.eviction(*cost, 8192, 128).total().seconds, 0) << info.name;
+  }
+}
+
 }  // namespace
 }  // namespace kvlab

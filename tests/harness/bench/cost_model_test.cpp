@@ -115,17 +115,8 @@ TEST(CostModel, GrowsAsItShould) {
   EXPECT_EQ(model.eviction(lookahead, 100, 128).total().seconds, 0);
 }
 
-TEST(CostModel, KnowsEveryMethodAndSaysWhatItDoesNot) {
-  const Json params = {{"window", 32}, {"draft_tokens", 32}};
-  for (const char* name :
-       {"full", "oracle", "random", "streaming_llm", "knorm", "keydiff", "tova", "snapkv",
-        "pyramidkv", "adakv", "h2o", "expected_attention", "laq", "speckv", "lookahead_kv"}) {
-    const auto cost = method_cost(name, params, 32, 8);
-    ASSERT_TRUE(cost.ok()) << cost.status();
-    const double seconds = llama_8b().eviction(*cost, 8192, 128).total().seconds;
-    EXPECT_GE(seconds, 0) << name;
-  }
-  EXPECT_THAT(message_of(method_cost("mystery", params, 0, 0).status()), HasSubstr("mystery"));
+TEST(CostModel, SaysWhatItDoesNotKnow) {
+  EXPECT_THAT(message_of(method_cost("mystery", Json::object(), 0, 0).status()), HasSubstr("mystery"));
   EXPECT_THAT(message_of(find_device("abacus").status()), HasSubstr("h100"));
   EXPECT_THAT(message_of(known_shape("gpt-2").status()), HasSubstr("llama-3.1-8b"));
 }
