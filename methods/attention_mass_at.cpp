@@ -16,6 +16,11 @@ at::Tensor with_unit_stride(const at::Tensor& tensor) {
   return tensor.stride(2) == 1 ? tensor : tensor.contiguous();
 }
 
+// Scores [rows, keys], a row's keys side by side; the rows of a part of longer ones may lie apart.
+at::Tensor with_rows_side_by_side(const at::Tensor& scores) {
+  return scores.stride(1) == 1 ? scores : scores.contiguous();
+}
+
 // Additive mask [num_rows, num_keys + num_extra]: 0 where a row sees a key, else -inf.
 at::Tensor mask_of(const QueryRows& rows, int64_t num_keys, int64_t num_extra,
                    const at::Tensor& like) {
@@ -136,10 +141,10 @@ bool attention_mass_is_sound(const QueryRows& rows, const at::Tensor& mass) {
 
 at::Tensor reduce_group_at(const at::Tensor& scores, int64_t num_kv_heads,
                            GroupReduction reduction) {
-  const at::Tensor in = scores.contiguous();
+  const at::Tensor in = with_rows_side_by_side(scores);
   at::Tensor out = at::empty({num_kv_heads, in.size(1)}, at::kFloat);
   reduce_group(reduction, in.const_data_ptr<float>(), in.size(0), num_kv_heads, in.size(1),
-               out.mutable_data_ptr<float>());
+               out.mutable_data_ptr<float>(), in.stride(0));
   return out;
 }
 
@@ -147,10 +152,10 @@ at::Tensor pool_scores_at(const at::Tensor& scores, PoolKind kind, int64_t kerne
   if (kind == PoolKind::kNone || kernel == 1) {
     return scores;
   }
-  const at::Tensor in = scores.contiguous();
-  at::Tensor out = at::empty_like(in);
+  const at::Tensor in = with_rows_side_by_side(scores);
+  at::Tensor out = at::empty(in.sizes(), in.options());
   pool_scores(kind, kernel, in.const_data_ptr<float>(), in.size(0), in.size(1),
-              out.mutable_data_ptr<float>());
+              out.mutable_data_ptr<float>(), in.stride(0));
   return out;
 }
 

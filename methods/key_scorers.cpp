@@ -20,8 +20,11 @@ class KeyDiffScorer final : public Scorer {
       const at::Tensor keys = prompt->layers[layer].keys.to(at::kFloat);
       const at::Tensor lengths =
           at::linalg_vector_norm(keys, 2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
-      const at::Tensor anchor = (keys / lengths).mean(1, /*keepdim=*/true);
-      return at::cosine_similarity(keys, anchor, -1).neg();
+      const at::Tensor directions = keys / lengths;
+      const at::Tensor anchor = directions.mean(1, /*keepdim=*/true);
+      const at::Tensor anchor_length =
+          at::linalg_vector_norm(anchor, 2, {-1}, /*keepdim=*/true).clamp_min(1e-12);
+      return at::matmul(directions, (anchor / anchor_length).transpose(1, 2)).squeeze(-1).neg();
     });
   }
 };

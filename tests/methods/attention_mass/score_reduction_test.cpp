@@ -20,6 +20,10 @@ TEST(ReduceGroupTest, TakesEachKvHeadsOwnQueryHeads) {
   EXPECT_EQ(out, (std::vector<float>{5, 4, 30, 60}));
   reduce_group(GroupReduction::kSum, scores.data(), 4, 2, 2, out.data());
   EXPECT_EQ(out, (std::vector<float>{6, 6, 40, 80}));
+  // The first key of each row alone.
+  std::vector<float> first(2);
+  reduce_group(GroupReduction::kSum, scores.data(), 4, 2, 1, first.data(), 2);
+  EXPECT_EQ(first, (std::vector<float>{6, 40}));
 }
 
 // Each window by itself.
@@ -42,14 +46,16 @@ TEST(PoolScoresTest, AgreesWithEachWindowTakenByItself) {
     const int64_t keys = pick(random, 1, 40);
     const int64_t kernel = 2 * pick(random, 0, 8) + 1;  // also wider than the row
     const PoolKind kind = pick_of(random, {PoolKind::kMax, PoolKind::kAverage});
-    std::vector<float> scores(rows * keys);
+    const int64_t stride = keys + pick(random, 0, 3);
+    std::vector<float> scores(rows * stride);
     for (float& score : scores) {
       score = static_cast<float>(pick(random, -50, 50)) / 8;
     }
-    std::vector<float> out(scores.size());
-    pool_scores(kind, kernel, scores.data(), rows, keys, out.data());
+    std::vector<float> out(rows * keys);
+    pool_scores(kind, kernel, scores.data(), rows, keys, out.data(), stride);
     for (int64_t row = 0; row < rows; ++row) {
-      const std::vector<float> one(scores.begin() + row * keys, scores.begin() + (row + 1) * keys);
+      const auto first = scores.begin() + row * stride;
+      const std::vector<float> one(first, first + keys);
       for (int64_t key = 0; key < keys; ++key) {
         ASSERT_NEAR(out[row * keys + key], pooled(kind, kernel, one, key), 1e-5);
       }
