@@ -3,8 +3,10 @@
 #include <sys/random.h>
 
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <ctime>
+#include <thread>
 
 #include "harness/base/check.h"
 #include "harness/base/sha256.h"
@@ -61,6 +63,19 @@ Database::Mode database_mode(ResultStore::Mode mode) {
   KVLAB_CHECK(false);
 }
 
+// Two processes that make a database together: SQLite does not wait for the other's change to WAL
+// mode, whatever the busy timeout, since both might hold what the other needs.
+absl::Status migrate_patiently(Database& db, std::chrono::milliseconds busy_timeout) {
+  constexpr std::chrono::milliseconds kPause{20};
+  const auto deadline = std::chrono::steady_clock::now() + busy_timeout;
+  absl::Status status = migrate(db);
+  while (absl::IsUnavailable(status) && std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPause);
+    status = migrate(db);
+  }
+  return status;
+}
+
 absl::Status changed(const ResultStore& store, const SampleRecord& sample, std::string_view what) {
   return failed_precondition(
       "{}: sample {} of {} is stored with {}; the data or the program changed under the same name: "
@@ -77,7 +92,8 @@ absl::StatusOr<std::unique_ptr<ResultStore>> ResultStore::open(const std::filesy
                                                                Mode mode,
                                                                const StoreOptions& options) {
   KVLAB_ASSIGN_OR_RETURN(auto db, Database::open(path, database_mode(mode), options.busy_timeout));
-  KVLAB_RETURN_IF_ERROR(mode == Mode::kRead ? check_schema(*db) : migrate(*db));
+  KVLAB_RETURN_IF_ERROR(mode == Mode::kRead ? check_schema(*db)
+                                            : migrate_patiently(*db, options.busy_timeout));
   return std::unique_ptr<ResultStore>(new ResultStore(path, std::move(db)));
 }
 

@@ -50,7 +50,8 @@ WINDOW, KERNEL, BETA, FLOOR, REPLY = 32, 7, 20, 0.2, 32
 
 def largest_remainder(values, total):
     floors = [int(v // 1) for v in values]
-    order = sorted(range(len(values)), key=lambda i: (-(values[i] - floors[i]), i))
+    # To a millionth: 76.8 - 76 and 114.8 - 114 are equal on paper, not in floating point.
+    order = sorted(range(len(values)), key=lambda i: (-round(values[i] - floors[i], 6), i))
     for index in order[: total - sum(floors)]:
         floors[index] += 1
     assert sum(floors) == total

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <barrier>
 #include <csignal>
 #include <random>
 #include <thread>
@@ -146,6 +147,29 @@ TEST_F(FaultsTest, TwoWritersWaitForEachOther) {
   write("cwe");
   other.join();
   expect_whole(path_, 81);
+}
+
+TEST_F(FaultsTest, ManyMakeOneDatabaseTogether) {
+  for (int round = 0; round < 25; ++round) {
+    for (const char* suffix : {"", "-wal", "-shm"}) {
+      std::filesystem::remove(path_.string() + suffix);
+    }
+    std::vector<std::thread> openers;
+    std::barrier together(6);
+    for (int i = 0; i < 6; ++i) {
+      openers.emplace_back([&] {
+        together.arrive_and_wait();
+        const auto store = ResultStore::open(path_, Mode::kCreate);
+        ASSERT_TRUE(store.ok()) << store.status();
+        EXPECT_TRUE((*store)->begin_run(test_run()).ok());
+      });
+    }
+    for (std::thread& opener : openers) {
+      opener.join();
+    }
+    const auto store = ResultStore::open(path_, Mode::kWrite).value();
+    EXPECT_EQ(store->database().query_int("SELECT count(*) FROM runs").value(), 6);
+  }
 }
 
 // The rest runs in child processes: limits and users are the process's.
