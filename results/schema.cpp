@@ -253,9 +253,15 @@ struct Found {
 };
 
 absl::StatusOr<Found> inspect(const Database& db, std::span<const Migration> steps) {
-  KVLAB_ASSIGN_OR_RETURN(const int64_t id, db.query_int("PRAGMA application_id"));
-  KVLAB_ASSIGN_OR_RETURN(const int64_t version, db.query_int("PRAGMA user_version"));
-  KVLAB_ASSIGN_OR_RETURN(const int64_t tables, db.query_int("SELECT count(*) FROM sqlite_schema"));
+  // One statement, so that another process's upgrade is seen whole or not at all.
+  KVLAB_ASSIGN_OR_RETURN(Statement select,
+                         db.prepare("SELECT (SELECT count(*) FROM sqlite_schema),"
+                                    " (SELECT application_id FROM pragma_application_id),"
+                                    " (SELECT user_version FROM pragma_user_version)"));
+  KVLAB_RETURN_IF_ERROR(select.step().status());
+  const int64_t tables = select.int64(0);
+  const int64_t id = select.int64(1);
+  const int64_t version = select.int64(2);
   const bool empty = tables == 0 && version == 0 && id == 0;
   if (!empty && (id != kApplicationId || version < 1)) {
     return invalid_argument("{}: an SQLite database, but not one of kvlab's; name another file",

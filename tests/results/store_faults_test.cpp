@@ -150,7 +150,7 @@ TEST_F(FaultsTest, TwoWritersWaitForEachOther) {
 }
 
 TEST_F(FaultsTest, ManyMakeOneDatabaseTogether) {
-  for (int round = 0; round < 25; ++round) {
+  for (int round = 0; round < 40; ++round) {
     for (const char* suffix : {"", "-wal", "-shm"}) {
       std::filesystem::remove(path_.string() + suffix);
     }
