@@ -116,7 +116,8 @@ TEST(CostModel, GrowsAsItShould) {
 }
 
 TEST(CostModel, SaysWhatItDoesNotKnow) {
-  EXPECT_THAT(message_of(method_cost("mystery", Json::object(), 0, 0).status()), HasSubstr("mystery"));
+  EXPECT_THAT(message_of(method_cost("mystery", Json::object(), 0, 0).status()),
+              HasSubstr("mystery"));
   EXPECT_THAT(message_of(find_device("abacus").status()), HasSubstr("h100"));
   EXPECT_THAT(message_of(known_shape("gpt-2").status()), HasSubstr("llama-3.1-8b"));
 }
