@@ -182,8 +182,17 @@ struct AppendedRun {
   double run_s = 0;
 };
 
+// Null where the request has none.
 absl::StatusOr<const AppendedRun*> run_appended(CausalLm& model, const PromptState& prompt,
-                                                AppendedRows rows, std::list<AppendedRun>& runs) {
+                                                const SelectionRequest& request,
+                                                std::list<AppendedRun>& runs) {
+  if (request.budget.entries >= prompt.prompt_len()) {
+    return nullptr;  // everything is kept, and nobody is asked
+  }
+  KVLAB_ASSIGN_OR_RETURN(AppendedRows rows, request.policy->appended_rows(model.config()));
+  if (rows.count() == 0) {
+    return nullptr;
+  }
   for (const AppendedRun& run : runs) {
     if (run.rows.embeddings.is_same(rows.embeddings) && run.rows.adapter == rows.adapter) {
       return &run;
@@ -280,23 +289,13 @@ absl::StatusOr<SelectionBatch> select_entries(CausalLm& model,
       continue;
     }
     SelectionInput input = input_of(requests[i]);
-    const AppendedRun* appended = nullptr;
-    if (requests[i].budget.entries < prompt->prompt_len()) {  // else nobody is asked
-      absl::StatusOr<AppendedRows> rows = requests[i].policy->appended_rows(model.config());
-      if (rows.ok() && rows->count() > 0) {
-        const auto run = run_appended(model, *prompt, *std::move(rows), appended_runs);
-        if (run.ok()) {
-          appended = *run;
-          input.appended = &appended->captured;
-        } else {
-          rows = run.status();
-        }
-      }
-      if (!rows.ok()) {
-        arms[i] = rows.status();
-        continue;
-      }
+    const absl::StatusOr<const AppendedRun*> appended =
+        run_appended(model, *prompt, requests[i], appended_runs);
+    if (!appended.ok()) {
+      arms[i] = appended.status();
+      continue;
     }
+    input.appended = *appended != nullptr ? &(*appended)->captured : nullptr;
     Draft draft;
     if (parts[i]) {
       const DraftJob& job = jobs[parts[i]->job];
@@ -312,7 +311,7 @@ absl::StatusOr<SelectionBatch> select_entries(CausalLm& model,
     absl::StatusOr<SelectionResult> selected = requests[i].policy->select(input);
     if (selected.ok()) {
       arms[i]->result = *std::move(selected);
-      arms[i]->result.cost.query_s += appended != nullptr ? appended->run_s : 0;
+      arms[i]->result.cost.query_s += *appended != nullptr ? (*appended)->run_s : 0;
     } else {
       arms[i] = selected.status();
     }

@@ -1,23 +1,17 @@
 #include "harness/kernels/low_rank_update.h"
 
 #include <algorithm>
+#include <vector>
 
 #include "harness/base/check.h"
 #include "harness/kernels/parallel.h"
 #include "harness/kernels/scratch.h"
+#include "harness/kernels/widen.h"
 
 namespace kvlab {
 namespace {
 
 constexpr int64_t kRowsPerTask = 12;  // one tile of PackedLinear's
-
-template <typename Element>
-void widen_row(const Element* from, int64_t size, float* to) {
-#pragma omp simd
-  for (int64_t i = 0; i < size; ++i) {
-    to[i] = to_float(from[i]);
-  }
-}
 
 template <typename Element>
 void add_row(const float* delta, int64_t size, Element* y) {
@@ -58,9 +52,9 @@ void LowRankUpdate::add_to(ElementType type, const void* x, int64_t rows, int64_
     for (int64_t r = 0; r < count; ++r) {
       const char* row = static_cast<const char*>(x) + (first + r) * x_row_stride * element;
       if (type == ElementType::kFloat32) {
-        widen_row(reinterpret_cast<const float*>(row), in_features, wide + r * in_features);
+        widen(reinterpret_cast<const float*>(row), in_features, wide + r * in_features);
       } else {
-        widen_row(reinterpret_cast<const BFloat16*>(row), in_features, wide + r * in_features);
+        widen(reinterpret_cast<const BFloat16*>(row), in_features, wide + r * in_features);
       }
     }
     a_.forward(wide, count, in_features, inner, rank, ElementType::kFloat32);

@@ -7,6 +7,7 @@
 #include "harness/kernels/parallel.h"
 #include "harness/kernels/prefill_attention_kernels.h"
 #include "harness/kernels/scratch.h"
+#include "harness/kernels/widen.h"
 
 namespace kvlab {
 namespace {
@@ -41,11 +42,7 @@ void pack_values(const PrefillAttentionArgs& args, int64_t kv_head, int64_t begi
 void widen_rows(const HeadRows& rows, int64_t head_dim, int64_t kv_head, int64_t begin, int64_t end,
                 float* wide) {
   for (int64_t key = begin; key < end; ++key) {
-    const BFloat16* row = row_of<BFloat16>(rows, kv_head, key);
-#pragma omp simd
-    for (int64_t d = 0; d < head_dim; ++d) {
-      wide[key * head_dim + d] = to_float(row[d]);
-    }
+    widen(row_of<BFloat16>(rows, kv_head, key), head_dim, wide + key * head_dim);
   }
 }
 

@@ -6,6 +6,7 @@
 #include "harness/kernels/cpu_level.h"
 #include "harness/kernels/parallel.h"
 #include "harness/kernels/scratch.h"
+#include "harness/kernels/widen.h"
 #include "methods/attention_mass/attention_mass_kernels.h"
 
 namespace kvlab {
@@ -54,12 +55,7 @@ HeadRows queries_for_products(ElementType type, const HeadRows& queries, int64_t
     const int64_t begin = task % tasks_per_head * kRowsPerTask;
     const int64_t end = std::min(len, begin + kRowsPerTask);
     for (int64_t r = begin; r < end; ++r) {
-      const BFloat16* row = row_of<BFloat16>(queries, head, r);
-      float* out = wide + (head * len + r) * head_dim;
-#pragma omp simd
-      for (int64_t d = 0; d < head_dim; ++d) {
-        out[d] = to_float(row[d]);
-      }
+      widen(row_of<BFloat16>(queries, head, r), head_dim, wide + (head * len + r) * head_dim);
     }
   });
   return {wide, len * head_dim, head_dim};

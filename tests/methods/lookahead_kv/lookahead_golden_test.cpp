@@ -103,8 +103,8 @@ TEST_P(LookaheadGolden, LossAndGradientsEqualTheNaiveOnes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(TinyModels, LookaheadGolden, ::testing::Values("tiny-gqa", "tiny-qwen3"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& test) {
+                           std::string name = test.param;
                            std::replace(name.begin(), name.end(), '-', '_');
                            return name;
                          });

@@ -1,0 +1,19 @@
+// For the kernels' own files, which are compiled with OpenMP's simd pragma.
+#pragma once
+
+#include <cstdint>
+
+#include "harness/kernels/element.h"
+
+namespace kvlab {
+
+// `size` values side by side as floats.
+template <typename Element>
+void widen(const Element* from, int64_t size, float* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < size; ++i) {
+    to[i] = to_float(from[i]);
+  }
+}
+
+}  // namespace kvlab
