@@ -37,25 +37,18 @@ from importlib import metadata
 
 import peers
 
-peers.use_peers()
-
-import kvpress  # noqa: E402
-import torch  # noqa: E402
-import transformers  # noqa: E402
-from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
-
 TASKS = ("niah_single_1", "niah_multikey_2", "niah_multikey_3", "vt", "fwe")
-# kvlab's method with kvpress's settings, and the press.
+# kvlab's method with kvpress's settings.
 METHODS = {
-    "full": ("full", lambda ratio: None),
-    "snapkv": ({"name": "snapkv", "params": {"variant": "kvpress"}}, kvpress.SnapKVPress),
-    "pyramidkv": ({"name": "pyramidkv", "params": {"variant": "kvpress"}}, kvpress.PyramidKVPress),
-    "adakv": ("adakv", lambda ratio: kvpress.AdaKVPress(kvpress.SnapKVPress(ratio))),
-    "streaming_llm": ("streaming_llm", kvpress.StreamingLLMPress),
-    "tova": ({"name": "tova", "params": {"variant": "kvpress"}}, kvpress.TOVAPress),
-    "knorm": ("knorm", kvpress.KnormPress),
-    "keydiff": ("keydiff", kvpress.KeyDiffPress),
-    "expected_attention": ("expected_attention", kvpress.ExpectedAttentionPress),
+    "full": "full",
+    "snapkv": {"name": "snapkv", "params": {"variant": "kvpress"}},
+    "pyramidkv": {"name": "pyramidkv", "params": {"variant": "kvpress"}},
+    "adakv": "adakv",
+    "streaming_llm": "streaming_llm",
+    "tova": {"name": "tova", "params": {"variant": "kvpress"}},
+    "knorm": "knorm",
+    "keydiff": "keydiff",
+    "expected_attention": "expected_attention",
 }
 
 
@@ -88,6 +81,27 @@ def parse_arguments():
     return args
 
 
+ARGUMENTS = parse_arguments()  # before anything is installed
+peers.use_peers()
+
+import kvpress  # noqa: E402
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoTokenizer  # noqa: E402
+
+# The press of each method, by its compression ratio.
+PRESSES = {
+    "snapkv": kvpress.SnapKVPress,
+    "pyramidkv": kvpress.PyramidKVPress,
+    "adakv": lambda ratio: kvpress.AdaKVPress(kvpress.SnapKVPress(ratio)),
+    "streaming_llm": kvpress.StreamingLLMPress,
+    "tova": kvpress.TOVAPress,
+    "knorm": kvpress.KnormPress,
+    "keydiff": kvpress.KeyDiffPress,
+    "expected_attention": kvpress.ExpectedAttentionPress,
+}
+
+
 def call(command):
     done = subprocess.run([str(part) for part in command], stdout=subprocess.DEVNULL,
                           stderr=subprocess.PIPE, text=True)
@@ -112,7 +126,7 @@ def write_sweep(args, prompts, path):
     sweep = {"name": "compare_kvpress", "model": str(args.model.resolve()), "dtype": args.dtype,
              "threads": args.threads,
              "benchmarks": [{"name": "ruler", "folder": str(prompts), "tasks": args.tasks}],
-             "methods": [METHODS[name][0] for name in args.methods], "budgets": args.budgets}
+             "methods": [METHODS[name] for name in args.methods], "budgets": args.budgets}
     path.write_text(json.dumps(sweep), encoding="utf-8")
 
 
@@ -178,7 +192,7 @@ class Pipeline:
         prefix = record.get("answer_prefix", "")
         prepared = self.pipe.preprocess(record["input"], [""], prefix, 1 << 30)
         length = prepared["context_ids"].shape[1]
-        press = METHODS[method][1](ratio_of(budget, length)) if method != "full" else None
+        press = PRESSES[method](ratio_of(budget, length)) if method != "full" else None
         self.prefilled, self.new_tokens = False, 0
         cache = transformers.DynamicCache()
         start = time.perf_counter()
@@ -233,7 +247,7 @@ def print_summary(args, cells, kvlab_seconds, rows):
 
 
 def main():
-    args = parse_arguments()
+    args = ARGUMENTS
     if args.out:
         args.out.write_text("", encoding="utf-8")
     with tempfile.TemporaryDirectory() as name:

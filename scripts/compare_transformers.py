@@ -27,12 +27,6 @@ import time
 
 import peers
 
-peers.use_peers()
-
-import torch  # noqa: E402
-import transformers  # noqa: E402
-from transformers import AutoModelForCausalLM, DynamicCache, StaticCache  # noqa: E402
-
 
 def shape(text):
     arms, _, length = text.partition("x")
@@ -74,6 +68,13 @@ def parse_arguments():
         parser.error(f"no {args.kvlab_speed}; scripts/setup builds it")
     return args
 
+
+ARGUMENTS = parse_arguments()  # before anything is installed
+peers.use_peers()
+
+import torch  # noqa: E402
+import transformers  # noqa: E402
+from transformers import AutoModelForCausalLM, DynamicCache, StaticCache  # noqa: E402
 
 def prefill(model, ids):
     cache = DynamicCache(config=model.config)
@@ -174,7 +175,7 @@ def print_table(results):
 
 
 def main():
-    args = parse_arguments()
+    args = ARGUMENTS
     torch.set_num_threads(args.threads)
     torch.set_grad_enabled(False)
     transformers.utils.logging.disable_progress_bar()
