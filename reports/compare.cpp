@@ -29,7 +29,6 @@ uint64_t line_seed(uint64_t seed, std::string_view name) {
 }
 
 constexpr size_t kColumns = 8;
-constexpr const char* kMissing = "–";
 
 absl::StatusOr<int32_t> find_method(const ScoreData& data, const FieldIndex& index,
                                     const std::string& name) {
@@ -204,7 +203,6 @@ Comparison Comparer::compare(const FieldCodes& key, const SamplePairs& group) {
   }
   resamples_ = std::max(kMinResamples,
                         std::min(options_.resamples, kMaxDraws / std::max<int64_t>(1, pairs)));
-  resamples_ = std::min(resamples_, options_.resamples);
 
   Line all{.name = "", .baseline = {}, .candidate = {}, .difference = {}, .resampled = {}};
   all.resampled.assign(static_cast<size_t>(resamples_), 0);
@@ -332,6 +330,9 @@ absl::StatusOr<std::vector<Comparison>> compare_methods(const ScoreData& data,
   if (options.resamples < kMinResamples) {
     return invalid_argument("resamples is {}; an interval needs at least {}", options.resamples,
                             kMinResamples);
+  }
+  if (options.examples < 0) {
+    return invalid_argument("differing is {}; give 0 or more samples to show", options.examples);
   }
   const FieldIndex index(data);
   KVLAB_ASSIGN_OR_RETURN(const Methods methods, find_methods(data, index, options));

@@ -194,22 +194,4 @@ std::string csv_text(std::string_view text) {
   return out + "\"";
 }
 
-std::string json_for_script(std::string json) {
-  std::string out;
-  out.reserve(json.size());
-  for (const char c : json) {
-    // "<" only stands inside strings of JSON, where this is the same character.
-    if (c == '<') {
-      out += "\\u003c";
-    } else if (c == '>') {
-      out += "\\u003e";
-    } else if (c == '&') {
-      out += "\\u0026";
-    } else {
-      out += c;
-    }
-  }
-  return out;
-}
-
 }  // namespace kvlab

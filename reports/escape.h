@@ -25,7 +25,4 @@ std::string escape_html(std::string_view text);  // for text and quoted attribut
 // start) is led by an apostrophe.
 std::string csv_text(std::string_view text);
 
-// JSON inside a <script> element: nothing in it can end the element.
-std::string json_for_script(std::string json);
-
 }  // namespace kvlab

@@ -97,31 +97,31 @@ std::optional<double> as_number(std::string_view text) {
   return value;
 }
 
-bool compares(double a, CellFilter::Operator op, double b) {
+bool compares(double a, TableFilter::Operator op, double b) {
   switch (op) {
-    case CellFilter::Operator::kLess:
+    case TableFilter::Operator::kLess:
       return a < b;
-    case CellFilter::Operator::kLessEqual:
+    case TableFilter::Operator::kLessEqual:
       return a <= b;
-    case CellFilter::Operator::kGreater:
+    case TableFilter::Operator::kGreater:
       return a > b;
-    case CellFilter::Operator::kGreaterEqual:
+    case TableFilter::Operator::kGreaterEqual:
       return a >= b;
     default:
       return false;
   }
 }
 
-bool is_equality(CellFilter::Operator op) {
-  return op == CellFilter::Operator::kEqual || op == CellFilter::Operator::kNotEqual;
+bool is_equality(TableFilter::Operator op) {
+  return op == TableFilter::Operator::kEqual || op == TableFilter::Operator::kNotEqual;
 }
 
 // Whether a cell with this text (and number, where it has one) passes.
-bool passes(const CellFilter& filter, const std::string& text) {
+bool passes(const TableFilter& filter, const std::string& text) {
   if (is_equality(filter.op)) {
     const bool listed =
         std::find(filter.values.begin(), filter.values.end(), text) != filter.values.end();
-    return listed == (filter.op == CellFilter::Operator::kEqual);
+    return listed == (filter.op == TableFilter::Operator::kEqual);
   }
   const auto number = as_number(text);
   // 10% and 64 cannot be compared.
@@ -264,8 +264,8 @@ FieldIndex::FieldIndex(const ScoreData& data) {
   }
 }
 
-absl::StatusOr<CellFilter> parse_filter(std::string_view text) {
-  using Operator = CellFilter::Operator;
+absl::StatusOr<TableFilter> parse_table_filter(std::string_view text) {
+  using Operator = TableFilter::Operator;
   struct Spelling {
     std::string_view text;
     Operator op;
@@ -278,7 +278,7 @@ absl::StatusOr<CellFilter> parse_filter(std::string_view text) {
     if (at == std::string_view::npos || text.substr(at, spelling.text.size()) != spelling.text) {
       continue;
     }
-    CellFilter filter;
+    TableFilter filter;
     filter.op = spelling.op;
     const std::string_view name = text.substr(0, at);
     filter.by_index = name == "index";
@@ -310,8 +310,8 @@ absl::StatusOr<CellFilter> parse_filter(std::string_view text) {
       plain_line(text), fmt::join(kFieldNames, ", "));
 }
 
-absl::Status apply_filters(const std::vector<CellFilter>& filters, ScoreData& data) {
-  for (const CellFilter& filter : filters) {
+absl::Status apply_filters(const std::vector<TableFilter>& filters, ScoreData& data) {
+  for (const TableFilter& filter : filters) {
     const FieldIndex index(data);
     std::vector<char> pass;
     if (!filter.by_index) {
@@ -331,7 +331,7 @@ absl::Status apply_filters(const std::vector<CellFilter>& filters, ScoreData& da
         const std::string base = label.substr(0, label.find(" ("));
         bool ok = passes(filter, label);
         if (is_equality(filter.op) && base != label) {
-          const bool equal = filter.op == CellFilter::Operator::kEqual;
+          const bool equal = filter.op == TableFilter::Operator::kEqual;
           ok = equal ? ok || passes(filter, base) : ok && passes(filter, base);
         }
         pass.push_back(ok || (filter.field == Field::kBudget && label == "full") ? 1 : 0);

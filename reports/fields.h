@@ -69,17 +69,17 @@ class FieldIndex final {
 std::vector<std::string> unique_labels(const std::vector<StoredSetting>& settings);
 
 // field=value[,value...], field!=..., and for length, budget and index also <, <=, >, >=.
-struct CellFilter {
+struct TableFilter {
   enum class Operator { kEqual, kNotEqual, kLess, kLessEqual, kGreater, kGreaterEqual };
   bool by_index = false;  // the sample's index within its task, instead of `field`
   Field field = Field::kTask;
   Operator op = Operator::kEqual;
   std::vector<std::string> values;
 };
-absl::StatusOr<CellFilter> parse_filter(std::string_view text);
+absl::StatusOr<TableFilter> parse_table_filter(std::string_view text);
 
 // The data with those cells only that pass every filter. A value that no cell has is an error that
 // lists the values there are. The full cache passes every filter on the budget.
-absl::Status apply_filters(const std::vector<CellFilter>& filters, ScoreData& data);
+absl::Status apply_filters(const std::vector<TableFilter>& filters, ScoreData& data);
 
 }  // namespace kvlab

@@ -15,8 +15,7 @@
 namespace kvlab {
 
 struct HtmlReportOptions {
-  std::string sample;            // whose kept positions are drawn; "": the one with most stored
-  std::filesystem::path python;  // with vl_convert; "": the set-up's
+  std::filesystem::path python;                            // with vl_convert; "": the set-up's
   std::vector<std::pair<std::string, std::string>> facts;  // printed on top, see run_facts()
 };
 

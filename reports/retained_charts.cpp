@@ -7,6 +7,7 @@
 #include "reports/chart_style.h"
 #include "reports/charts.h"
 #include "reports/escape.h"
+#include "reports/kept_stretches.h"
 #include "results/packing.h"
 
 namespace kvlab {
@@ -42,26 +43,15 @@ absl::StatusOr<std::optional<MappedPrompt>> find_mapped_prompt(const Database& d
 
 // Share kept of every stretch of the prompt, for each layer, over its heads.
 void add_map(const Selection& selection, const std::string& arm, Json& values) {
-  const int64_t bins = std::min(kMapBins, selection.prompt_len);
   for (size_t layer = 0; layer < selection.kept.size(); ++layer) {
-    std::vector<int64_t> kept(static_cast<size_t>(bins), 0);
-    for (const auto& head : selection.kept[layer]) {
-      for (const int32_t position : head) {
-        ++kept[static_cast<size_t>(position * bins / selection.prompt_len)];
-      }
-    }
-    const auto heads = static_cast<int64_t>(selection.kept[layer].size());
-    for (int64_t bin = 0; bin < bins; ++bin) {
-      const int64_t begin = (bin * selection.prompt_len + bins - 1) / bins;
-      const int64_t end = ((bin + 1) * selection.prompt_len + bins - 1) / bins;
-      const double share = static_cast<double>(kept[static_cast<size_t>(bin)]) /
-                           static_cast<double>(std::max<int64_t>(1, (end - begin) * heads));
-      if (share > 0) {
+    for (const KeptStretch& stretch :
+         kept_stretches(selection.kept[layer], selection.prompt_len, kMapBins)) {
+      if (stretch.share > 0) {
         values.push_back({{"arm", arm},
                           {"layer", layer},
-                          {"begin", begin},
-                          {"end", end},
-                          {"share", std::min(1.0, share)}});
+                          {"begin", stretch.begin},
+                          {"end", stretch.end},
+                          {"share", stretch.share}});
       }
     }
   }

@@ -19,7 +19,6 @@ namespace kvlab {
 struct TaskGroup {
   Moments scores;
   int64_t expected = 0;  // samples that some row of this table has
-  bool complete() const { return scores.count() == expected; }
 };
 
 // One table cell: its tasks by code.

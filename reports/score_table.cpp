@@ -12,7 +12,6 @@ namespace kvlab {
 namespace {
 
 constexpr int32_t kMeanColumn = -1;
-constexpr const char* kMissing = "–";
 
 bool has_field(const std::vector<Field>& fields, Field field) {
   return std::find(fields.begin(), fields.end(), field) != fields.end();
@@ -315,9 +314,8 @@ void TableBuilder::add_notes() {
       break;
     }
     table_.notes.push_back(fmt::format(
-        "{}: {} cell{} of {}: {}", failure.status == CellStatus::kFailed ? "failed" : "skipped",
-        count, count == 1 ? "" : "s", index_.label(Field::kMethod, failure.method),
-        failure.reason));
+        "{}: {} cell{} of {}: {}", cell_status_text(failure.status), count, count == 1 ? "" : "s",
+        index_.label(Field::kMethod, failure.method), failure.reason));
   }
 }
 

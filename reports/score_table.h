@@ -22,8 +22,8 @@ struct ScoreTableOptions {
 // each task's samples averaged first. Two data sets of one task and length split a table.
 //
 // A cell whose row lacks samples that other rows of the table have is marked "(k/n)" and is never
-// best; a mean over tasks with a sample missing is refused ("-"). The full cache has no budget: its
-// row stands first, in every table and column by budget.
+// best; a mean over tasks with a sample missing is refused (kMissing). The full cache has no
+// budget: its row stands first, in every table and column by budget.
 //
 // Errors: rows and columns share a field.
 absl::StatusOr<std::vector<Table>> score_tables(const ScoreData& data,

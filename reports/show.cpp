@@ -6,12 +6,13 @@
 #include "harness/base/status.h"
 #include "harness/text/utf8.h"
 #include "reports/escape.h"
+#include "reports/kept_stretches.h"
 #include "results/packing.h"
 
 namespace kvlab {
 namespace {
 
-constexpr int kMapColumns = 72;
+constexpr int64_t kMapColumns = 72;
 constexpr size_t kPromptEnd = 600;  // code points shown at each end
 
 // Foreign text over several lines: newlines stay, every other control character is shown.
@@ -41,22 +42,10 @@ std::string both_ends(const std::string& text) {
 // How densely each stretch of the prompt is kept, averaged over a layer's heads.
 std::string density_line(const std::vector<std::vector<int32_t>>& heads, int64_t prompt_len) {
   constexpr std::string_view kShades = " .:-=+*#";
-  const int64_t columns = std::min<int64_t>(kMapColumns, prompt_len);
-  std::vector<int64_t> kept(static_cast<size_t>(columns), 0);
-  for (const auto& head : heads) {
-    for (const int32_t position : head) {
-      ++kept[static_cast<size_t>(position * columns / prompt_len)];
-    }
-  }
   std::string line;
-  for (int64_t c = 0; c < columns; ++c) {
-    const auto at = static_cast<size_t>(c);
-    // Positions p with p * columns / prompt_len == c.
-    const int64_t begin = (c * prompt_len + columns - 1) / columns;
-    const int64_t end = ((c + 1) * prompt_len + columns - 1) / columns;
-    const double share = static_cast<double>(kept[at]) /
-                         static_cast<double>((end - begin) * static_cast<int64_t>(heads.size()));
-    const auto shade = static_cast<size_t>(share * static_cast<double>(kShades.size() - 1) + 0.999);
+  for (const KeptStretch& stretch : kept_stretches(heads, prompt_len, kMapColumns)) {
+    const auto shade =
+        static_cast<size_t>(stretch.share * static_cast<double>(kShades.size() - 1) + 0.999);
     line += kShades[std::min(shade, kShades.size() - 1)];
   }
   return line;

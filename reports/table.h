@@ -9,6 +9,9 @@
 
 namespace kvlab {
 
+// The text of a cell without a value.
+constexpr const char* kMissing = "–";
+
 struct TableCell {
   std::string text;             // as people read it: "61.0 ± 4.2"
   std::optional<double> value;  // the same for programs; none for text and for missing cells

@@ -3,15 +3,6 @@
 #include "harness/base/status.h"
 
 namespace kvlab {
-namespace {
-
-CellStatus parse_status(std::string_view text) {
-  return text == "ok"       ? CellStatus::kOk
-         : text == "failed" ? CellStatus::kFailed
-                            : CellStatus::kSkipped;
-}
-
-}  // namespace
 
 absl::StatusOr<BenchData> load_bench(const Database& db) {
   BenchData data;
@@ -66,7 +57,7 @@ absl::StatusOr<BenchData> load_bench(const Database& db) {
     m.new_tokens = whole();
     m.arms = whole();
     m.repetition = whole();
-    m.status = parse_status(text());
+    m.status = parse_cell_status(text());
     m.reason = text();
     for (double* value : {&m.prefill_s, &m.query_s, &m.draft_s, &m.score_s, &m.choose_s,
                           &m.compact_s, &m.first_token_s, &m.decode_step_s}) {

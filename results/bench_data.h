@@ -13,6 +13,9 @@
 
 namespace kvlab {
 
+// Processors that others keep busy, above which a timing is disturbed.
+constexpr double kQuietProcessors = 0.2;
+
 // One repetition of one method at one budget, prompt length and number of arms.
 struct BenchMeasurement {
   std::string budget = "full";            // as in CellId

@@ -35,7 +35,7 @@ absl::Status ResultStore::write_bench(const BenchRecord& record) {
       .bind(10, m.repetition);
   int place = 11;
   const bool ok = m.status == CellStatus::kOk;
-  insert->bind(place++, ok ? "ok" : m.status == CellStatus::kFailed ? "failed" : "skipped");
+  insert->bind(place++, cell_status_text(m.status));
   if (ok) {
     insert->bind_null(place++);
   } else {

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "harness/base/check.h"
 #include "harness/base/sha256.h"
 
 namespace kvlab {
@@ -77,6 +78,24 @@ std::string cell_key(const SampleRecord& sample, const ResultRecord& result) {
                    .sample_key = sample.sample_key,
                    .budget = result.budget,
                    .question_aware = result.question_aware});
+}
+
+std::string_view cell_status_text(CellStatus status) {
+  switch (status) {
+    case CellStatus::kOk:
+      return "ok";
+    case CellStatus::kFailed:
+      return "failed";
+    case CellStatus::kSkipped:
+      return "skipped";
+  }
+  KVLAB_CHECK(false);
+}
+
+CellStatus parse_cell_status(std::string_view text) {
+  return text == "ok"       ? CellStatus::kOk
+         : text == "failed" ? CellStatus::kFailed
+                            : CellStatus::kSkipped;
 }
 
 KeptEntries kept_entries(const Selection& selection) {

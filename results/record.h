@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "harness/base/json.h"
@@ -74,8 +75,12 @@ struct SampleRecord {
 };
 
 enum class CellStatus { kOk, kFailed, kSkipped };
+// As the database has it: "ok", "failed", "skipped". Its schema allows no other text, so any other
+// is taken for the last.
+std::string_view cell_status_text(CellStatus status);
+CellStatus parse_cell_status(std::string_view text);
 
-// Seconds. Times that a whole batch shares (prefill, decode) are the batch's, beside its size.
+// Seconds. The prefill is shared by all arms of a sample; a decoding step by the arms of its batch.
 struct Timings {
   double prefill_s = 0;
   double query_s = 0;    // making queries: learned rows
@@ -83,9 +88,9 @@ struct Timings {
   double choose_s = 0;   // top-k, allocation
   double draft_s = 0;    // draft decoding and reading
   double compact_s = 0;  // gathering the kept entries
-  double decode_s = 0;   // the batch's
+  double decode_s = 0;   // from the batch's start to this arm's last step
   int64_t decode_steps = 0;
-  int64_t arms_in_batch = 0;
+  int64_t arms_in_batch = 0;  // at its start
 };
 
 // Prompt entries an arm really held, measured in its cache. Counts are per layer and KV head.

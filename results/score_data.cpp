@@ -127,16 +127,13 @@ absl::Status load_cells(const Database& db, const IdMap& prompts, const IdMap& m
     if (prompt == prompts.end() || method == methods.end()) {
       return unknown_id(db, "results", select.int64(0));
     }
-    const std::string_view status = select.text_view(5);
     ScoreData::Cell cell{.row_id = select.int64(0),
                          .score = 0,
                          .prompt = prompt->second,
                          .method = method->second,
                          .budget = budgets.intern(select.text_view(3)),
                          .metric = -1,
-                         .status = status == "ok"       ? CellStatus::kOk
-                                   : status == "failed" ? CellStatus::kFailed
-                                                        : CellStatus::kSkipped,
+                         .status = parse_cell_status(select.text_view(5)),
                          .question_aware = select.int64(4) != 0};
     if (cell.status == CellStatus::kOk) {
       cell.score = select.real(6);

@@ -172,7 +172,6 @@ absl::Status Database::attach(const std::filesystem::path& path, const std::stri
 }
 
 int64_t Database::last_insert_id() const { return sqlite3_last_insert_rowid(db_); }
-int64_t Database::changes() const { return sqlite3_changes64(db_); }
 bool Database::in_transaction() const { return sqlite3_get_autocommit(db_) == 0; }
 
 Statement::Statement(Statement&& other) noexcept

@@ -48,10 +48,8 @@ class Database final {
   absl::Status attach(const std::filesystem::path& path, const std::string& name);
 
   int64_t last_insert_id() const;
-  int64_t changes() const;  // rows the last statement changed
   bool in_transaction() const;
   const std::filesystem::path& path() const { return path_; }
-  sqlite3* handle() const { return db_; }
 
   // What SQLite's result code means for this file, in words a user can act on.
   absl::Status error(int code, std::string_view action) const;

@@ -39,18 +39,6 @@ std::string random_uuid() {
   return uuid;
 }
 
-const char* status_text(CellStatus status) {
-  switch (status) {
-    case CellStatus::kOk:
-      return "ok";
-    case CellStatus::kFailed:
-      return "failed";
-    case CellStatus::kSkipped:
-      return "skipped";
-  }
-  KVLAB_CHECK(false);
-}
-
 Database::Mode database_mode(ResultStore::Mode mode) {
   switch (mode) {
     case ResultStore::Mode::kCreate:
@@ -279,7 +267,7 @@ absl::StatusOr<bool> ResultStore::write_cell(int64_t prompt, const SampleRecord&
       .bind(4, result.budget)
       .bind(5, result.budget_entries)
       .bind(6, result.question_aware)
-      .bind(7, status_text(result.status));
+      .bind(7, cell_status_text(result.status));
   if (ok) {
     const Timings& t = result.timings;
     insert->bind_null(8)

@@ -39,7 +39,7 @@ class ResultStore final {
 
   // The run that rows written from now on belong to.
   absl::StatusOr<int64_t> begin_run(const RunInfo& info);
-  // `outcome`: "done", "interrupted", "failed: ...".
+  // `outcome`: "done", "interrupted", "out of time", "failed: ...".
   absl::Status finish_run(std::string_view outcome);
 
   // Keys of cells that need not run again: every stored one, or, to retry, those that did not fail.

@@ -84,8 +84,7 @@ absl::Status BenchRunner::make_cells() {
   for (const BenchMethod& method : config_.methods) {
     const std::string place = fmt::format("{}: {}", config_.path.string(), method.name);
     Json params = method.params;
-    int64_t adapter_tokens = 0;
-    int64_t adapter_rank = 0;
+    MethodSizes sizes{.new_tokens = config_.new_tokens};
     if (method.name == "lookahead_kv") {
       if (params.value("adapter", "") == "random") {
         if (random_adapter_.empty()) {
@@ -115,8 +114,8 @@ absl::Status BenchRunner::make_cells() {
           LookaheadAdapter::load(
               path, config_.model,
               {.accept_unknown_base = resolved.at("accept_unknown_base").get<bool>()}));
-      adapter_tokens = adapter->shape().num_tokens;
-      adapter_rank = adapter->shape().rank;
+      sizes.adapter_tokens = adapter->shape().num_tokens;
+      sizes.adapter_rank = adapter->shape().rank;
       if (!random_adapter_.empty() && path == random_adapter_) {
         resolved["adapter"] = "random";  // the file is not there for long
       }
@@ -124,8 +123,10 @@ absl::Status BenchRunner::make_cells() {
     KVLAB_RETURN_IF_ERROR(with_context(policy->check(config_.model, std::nullopt), place));
     const auto info = std::find_if(list_methods().begin(), list_methods().end(),
                                    [&](const MethodInfo& m) { return m.name == method.name; });
-    const absl::StatusOr<MethodCost> cost =
-        method_cost(method.name, resolved, adapter_tokens, adapter_rank);
+    if (const std::string draft = resolved.value("draft_model", ""); !draft.empty()) {
+      KVLAB_ASSIGN_OR_RETURN(sizes.draft_model, ModelConfig::load(model_path(draft)));
+    }
+    const absl::StatusOr<MethodCost> cost = method_cost(method.name, resolved, sizes);
     BenchCell cell{.policy = policy,
                    .method = make_setting(method.name, resolved,
                                           method.label.empty() ? policy->label() : method.label),

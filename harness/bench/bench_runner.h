@@ -35,7 +35,7 @@ class BenchObserver {
  public:
   virtual ~BenchObserver() = default;
   virtual absl::Status on_measurement(const BenchRecord& record) = 0;
-  // Rounds of warming up are told too, with `stored` false.
+  // Rounds of warming up are told too; their measurements are not.
   virtual void on_progress(int64_t done, int64_t total, const std::string& what) = 0;
   virtual bool keep_going() = 0;
 };
@@ -48,7 +48,6 @@ class BenchRunner final {
   ~BenchRunner();
 
   const std::vector<BenchCell>& cells() const { return cells_; }
-  const Setting& model_setting() const { return model_setting_; }
 
   absl::Status run(BenchObserver& observer);
 

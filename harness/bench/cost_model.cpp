@@ -13,6 +13,9 @@ namespace {
 constexpr double kFloatBytes = 4;
 // Scores pass through memory this often: written, reduced, pooled, ranked.
 constexpr double kScorePasses = 4;
+// LAQ's default first stage, and its window.
+constexpr const char* kFirstStage = "snapkv";
+constexpr int64_t kFirstStageRows = 32;
 
 // NVIDIA's data sheets, SXM modules: dense bfloat16 tensor cores, HBM.
 const Device kDevices[] = {
@@ -54,7 +57,7 @@ absl::StatusOr<Device> find_device(std::string_view name) {
 }
 
 absl::StatusOr<MethodCost> method_cost(std::string_view name, const Json& params,
-                                       int64_t adapter_tokens, int64_t adapter_rank) {
+                                       const MethodSizes& sizes) {
   MethodCost cost;
   using Scores = MethodCost::Scores;
   using Draft = MethodCost::Draft;
@@ -77,21 +80,34 @@ absl::StatusOr<MethodCost> method_cost(std::string_view name, const Json& params
     cost.scores = Scores::kMoments;
   } else if (name == "lookahead_kv") {
     cost.scores = Scores::kQueryRows;
-    cost.lookahead_rows = adapter_tokens;
-    cost.rank = adapter_rank;
-    cost.query_rows = adapter_tokens + number(params, "window");
+    cost.lookahead_rows = sizes.adapter_tokens;
+    cost.rank = sizes.adapter_rank;
+    cost.query_rows = sizes.adapter_tokens + number(params, "window");
   } else if (name == "laq") {
+    if (params.value("first_stage", kFirstStage) != kFirstStage ||
+        !params.value("first_stage_params", Json::object()).empty() ||
+        number(params, "first_stage_budget") != 0) {
+      return unimplemented("the cost model knows laq with its default first stage only");
+    }
     cost.scores = Scores::kQueryRows;
     cost.draft = Draft::kEvictedCache;
     cost.draft_tokens = number(params, "draft_tokens");
     cost.query_rows = cost.draft_tokens + number(params, "stage2_window");
-    cost.first_stage_rows = 32;
+    cost.first_stage_rows = kFirstStageRows;
   } else if (name == "speckv" || name == "oracle") {
     cost.scores = Scores::kQueryRows;
-    cost.draft = Draft::kFullCache;
-    cost.draft_tokens = number(params, name == "oracle" ? "reply_tokens" : "draft_tokens");
+    const int64_t tokens = number(params, name == "oracle" ? "reply_tokens" : "draft_tokens");
+    cost.draft_tokens = tokens > 0 ? tokens : sizes.new_tokens;
     cost.query_rows = cost.draft_tokens + number(params, "window");
     cost.draft_layers = number(params, "draft_layers");
+    const bool named = !params.value("draft_model", std::string()).empty();
+    if (named && !sizes.draft_model) {
+      return unimplemented("the shape of {}'s draft model is not known", name);
+    }
+    if (named) {
+      cost.draft_model = *sizes.draft_model;
+    }
+    cost.draft = named || cost.draft_layers > 0 ? Draft::kOtherModel : Draft::kFullCache;
   } else {
     return unimplemented("the cost model does not know the method \"{}\"", name);
   }
@@ -164,6 +180,16 @@ Cost CostModel::decode_step(int64_t arms, double entries) const {
   return cost;
 }
 
+CostModel CostModel::drafter(const MethodCost& method) const {
+  CostModel writer = *this;
+  if (method.draft_layers > 0) {
+    writer.config_.num_layers = method.draft_layers;
+  } else if (method.draft == MethodCost::Draft::kOtherModel) {
+    writer.config_ = method.draft_model;
+  }
+  return writer;
+}
+
 Cost CostModel::Eviction::total() const {
   Cost sum = rows;
   sum += score;
@@ -203,13 +229,8 @@ CostModel::Eviction CostModel::eviction(const MethodCost& method, int64_t prompt
     cost.rows += operation(2 * rows * low_rank, element_ * low_rank);
   }
   if (method.draft != MethodCost::Draft::kNone) {
-    CostModel drafter = *this;
-    const bool other = method.draft_layers > 0 || method.draft_model.num_layers > 0;
-    if (method.draft_layers > 0) {
-      drafter.config_.num_layers = method.draft_layers;
-    } else if (other) {
-      drafter.config_ = method.draft_model;
-    }
+    const CostModel writer = drafter(method);
+    const bool other = method.draft == MethodCost::Draft::kOtherModel;
     double entries = n;
     if (method.draft == MethodCost::Draft::kEvictedCache) {
       entries = kept;
@@ -217,10 +238,10 @@ CostModel::Eviction CostModel::eviction(const MethodCost& method, int64_t prompt
       cost.rows += operation(0, 2 * cache_bytes(kept));
     }
     if (other) {
-      cost.rows += drafter.prefill(prompt_len);
+      cost.rows += writer.prefill(prompt_len);
     }
     for (int64_t token = 0; token < method.draft_tokens; ++token) {
-      cost.rows += drafter.decode_step(1, entries + static_cast<double>(token));
+      cost.rows += writer.decode_step(1, entries + static_cast<double>(token));
     }
     if (other) {  // the model reads the draft in one pass
       cost.rows += linear_rows(static_cast<double>(method.draft_tokens), /*read_weights=*/true);
@@ -260,6 +281,10 @@ double CostModel::peak_bytes(const MethodCost& method, int64_t prompt_len, int64
     return full;
   }
   if (!by_layers) {
+    if (method.draft == MethodCost::Draft::kOtherModel) {
+      // The other model's cache is gone before entries are gathered.
+      return full + std::max(cache_bytes(kept), drafter(method).cache_bytes(n));
+    }
     const bool two = method.draft == MethodCost::Draft::kEvictedCache;
     return full + cache_bytes(kept) * (two ? 2 : 1);
   }

@@ -9,7 +9,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstdint>
-#include <span>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,9 +56,9 @@ struct MethodCost {
   };
   enum class Draft {
     kNone,
-    kEvictedCache,  // LAQ: decoded on a cache of `draft_entries`
+    kEvictedCache,  // LAQ: decoded on the cache that its first stage leaves
     kFullCache,     // oracle, SpecKV by the model itself
-    kOtherModel,    // SpecKV: `draft_model` prefills and decodes, the model reads the draft
+    kOtherModel,    // SpecKV: another one prefills and decodes, the model reads the draft
   };
   bool evicts = true;  // false: the full cache
   Scores scores = Scores::kNone;
@@ -69,15 +69,22 @@ struct MethodCost {
   Draft draft = Draft::kNone;
   int64_t draft_tokens = 0;
   int64_t first_stage_rows = 0;  // LAQ's first stage
-  bool first_stage_same_budget = true;
+  int64_t draft_layers = 0;      // kOtherModel: the model's own first layers; 0: `draft_model`
   ModelConfig draft_model;
-  int64_t draft_layers = 0;  // the model's own first layers draft; 0: see `draft`
 };
 
-// From a method's name and resolved parameters; `adapter_tokens` and `adapter_rank` are
-// LookaheadKV's. Errors: a method it does not know.
+// What a method's parameters leave open.
+struct MethodSizes {
+  int64_t adapter_tokens = 0;  // LookaheadKV's
+  int64_t adapter_rank = 0;
+  int64_t new_tokens = 0;                  // a draft of the whole reply has so many
+  std::optional<ModelConfig> draft_model;  // the one that the parameter draft_model names
+};
+
+// From a method's name and resolved parameters. Errors: a method it does not know, LAQ with a first
+// stage other than its default, a draft model whose shape is not in `sizes`.
 absl::StatusOr<MethodCost> method_cost(std::string_view name, const Json& params,
-                                       int64_t adapter_tokens, int64_t adapter_rank);
+                                       const MethodSizes& sizes);
 
 class CostModel final {
  public:
@@ -110,9 +117,6 @@ class CostModel final {
   double peak_bytes(const MethodCost& method, int64_t prompt_len, int64_t budget,
                     bool by_layers) const;
 
-  const Device& device() const { return device_; }
-  const ModelConfig& config() const { return config_; }
-
  private:
   Cost operation(double flops, double bytes) const;
   // `rows` rows through all linear layers; the weights are read once.
@@ -120,6 +124,8 @@ class CostModel final {
   // Rows that each see `entries` keys, all layers; keys and values read once.
   Cost attention_rows(double rows, double entries) const;
   Cost logits(double rows) const;
+  // The model that writes the method's draft.
+  CostModel drafter(const MethodCost& method) const;
 
   ModelConfig config_;
   Device device_;

@@ -7,11 +7,10 @@
 #include <fstream>
 #include <sstream>
 
+#include "results/bench_data.h"
+
 namespace kvlab {
 namespace {
-
-// More than this share of a processor used by others disturbs a timing.
-constexpr double kQuietProcessors = 0.2;
 
 std::string first_line(const std::string& path) {
   std::ifstream file(path);

@@ -28,8 +28,8 @@ int64_t resident_bytes();
 int64_t peak_resident_bytes();
 void reset_peak_resident();
 
-// Reasons not to trust a timing made by this process now: a debug or sanitizer build, other load, a
-// governor that saves power. Empty: none known.
+// Reasons not to trust a timing made now: more than kQuietProcessors used by others, a governor
+// that saves power. Empty: none known.
 std::vector<std::string> timing_warnings(double busy_processors);
 
 // True where the build is not one to be timed at all.

@@ -19,6 +19,7 @@ struct Shape {
 };
 constexpr Shape kShapes[] = {
     {"smollm2-135m", 576, 1536, 30, 9, 3, 64, 49152, true},
+    {"llama-3.2-1b", 2048, 8192, 16, 32, 8, 64, 128256, true},
     {"llama-3.1-8b", 4096, 14336, 32, 32, 8, 128, 128256, false},
     {"llama-3.1-70b", 8192, 28672, 80, 64, 8, 128, 128256, false},
     {"llama-3.1-405b", 16384, 53248, 126, 128, 8, 128, 128256, false},
@@ -61,7 +62,7 @@ absl::StatusOr<ModelConfig> known_shape(std::string_view name) {
                    name, fmt::join(names, ", "));
 }
 
-std::vector<PredictedMethod> compared_methods() {
+std::vector<PredictedMethod> compared_methods(const ModelConfig& model) {
   MethodCost window;
   window.scores = MethodCost::Scores::kQueryRows;
   window.query_rows = 32;
@@ -76,11 +77,19 @@ std::vector<PredictedMethod> compared_methods() {
   self_draft.draft = MethodCost::Draft::kFullCache;
   self_draft.draft_tokens = 32;
   self_draft.query_rows = 64;
-  return {{"streaming_llm", MethodCost{}, true},
-          {"snapkv", window, true},
-          {"lookahead_kv", lookahead, true},
-          {"laq, 32 drafted", laq, false},
-          {"draft by the model itself", self_draft, false}};
+  std::vector<PredictedMethod> methods = {{"streaming_llm", MethodCost{}, true},
+                                          {"snapkv", window, true},
+                                          {"lookahead_kv", lookahead, true},
+                                          {"laq, 32 drafted", laq, false},
+                                          {"draft by the model itself", self_draft, false}};
+  MethodCost speckv = self_draft;
+  speckv.draft = MethodCost::Draft::kOtherModel;
+  speckv.draft_model = known_shape("llama-3.2-1b").value();
+  if (model.vocab_size == speckv.draft_model.vocab_size &&
+      model.num_layers > speckv.draft_model.num_layers) {
+    methods.push_back({"speckv, 1B draft", speckv, false});
+  }
+  return methods;
 }
 
 Table prediction_table(const std::string& name, const ModelConfig& config, const Device& device,
@@ -122,7 +131,7 @@ Table prediction_table(const std::string& name, const ModelConfig& config, const
     together.bytes_per_s *= static_cast<double>(devices);
     const CostModel model(config, together);
     const Cost prefill = model.prefill(length);
-    for (const PredictedMethod& method : compared_methods()) {
+    for (const PredictedMethod& method : compared_methods(config)) {
       const CostModel::Eviction eviction = model.eviction(method.cost, length, budget);
       const auto kept = static_cast<double>(std::min(budget, length));
       TableRow row;

@@ -11,6 +11,7 @@
 #include "harness/cli/output.h"
 #include "harness/cli/report_data.h"
 #include "reports/bench_tables.h"
+#include "reports/growth.h"
 #include "reports/html_report.h"
 #include "reports/layouts.h"
 #include "reports/run_facts.h"

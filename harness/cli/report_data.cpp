@@ -9,9 +9,9 @@ namespace kvlab {
 absl::StatusOr<ReportData> load_report_data(const std::string& database,
                                             const std::vector<std::string>& where,
                                             bool with_extra) {
-  std::vector<CellFilter> filters;
+  std::vector<TableFilter> filters;
   for (const std::string& text : where) {
-    KVLAB_ASSIGN_OR_RETURN(CellFilter filter, parse_filter(text));
+    KVLAB_ASSIGN_OR_RETURN(TableFilter filter, parse_table_filter(text));
     filters.push_back(std::move(filter));
   }
   ReportData data;

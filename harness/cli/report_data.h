@@ -17,7 +17,7 @@ struct ReportData {
   ScoreData scores;
 };
 
-// `where`: filters as parse_filter() reads them. No cell left is an error.
+// `where`: filters as parse_table_filter() reads them. No cell left is an error.
 absl::StatusOr<ReportData> load_report_data(const std::string& database,
                                             const std::vector<std::string>& where,
                                             bool with_extra = false);

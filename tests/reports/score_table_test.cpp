@@ -179,14 +179,16 @@ TEST_F(ScoreTables, RowsAndColumnsCanBeAnyFields) {
 TEST_F(ScoreTables, FiltersSayWhatThereIs) {
   write_small_sweep();
   ScoreData some = data();
-  ASSERT_TRUE(apply_filters({parse_filter("budget<=64").value(), parse_filter("task=vt").value(),
-                             parse_filter("index<2").value()},
-                            some)
-                  .ok());
+  ASSERT_TRUE(
+      apply_filters({parse_table_filter("budget<=64").value(),
+                     parse_table_filter("task=vt").value(), parse_table_filter("index<2").value()},
+                    some)
+          .ok());
   EXPECT_EQ(some.cells.size(), 2U * 3U);  // the full cache passes every filter on the budget
-  EXPECT_THAT(message_of(apply_filters({parse_filter("method=snapkw").value()}, some)),
+  EXPECT_THAT(message_of(apply_filters({parse_table_filter("method=snapkw").value()}, some)),
               AllOf(HasSubstr("snapkw"), HasSubstr("laq")));
-  EXPECT_THAT(message_of(parse_filter("metod=snapkv").status()), HasSubstr("fields: benchmark"));
+  EXPECT_THAT(message_of(parse_table_filter("metod=snapkv").status()),
+              HasSubstr("fields: benchmark"));
 }
 
 TEST_F(ScoreTables, LayoutsNameTheirBenchmarkAndEachOther) {
@@ -260,6 +262,17 @@ TEST_F(ScoreTables, ComparisonsLeaveOutAndSaySoAndRefuseAMeanWithoutATask) {
   EXPECT_FALSE(row_of(table, "mean of 3 tasks").cells[3].value.has_value());
   EXPECT_THAT(write_text(table), HasSubstr("would not be comparable"));
   EXPECT_TRUE(row_of((*none)[0].table, "mean of 2 tasks").cells[3].value.has_value());
+}
+
+TEST_F(ScoreTables, ComparisonsRefuseToShowFewerThanNoSamples) {
+  write_small_sweep();
+  CompareOptions options = snapkv_to_laq();
+  options.examples = -1;
+  EXPECT_THAT(message_of(compare_methods(data(), options).status()), HasSubstr("0 or more"));
+  options.examples = 0;
+  const auto none = compare_methods(data(), options);
+  ASSERT_TRUE(none.ok()) << none.status();
+  EXPECT_TRUE(none->front().samples.empty());
 }
 
 TEST_F(ScoreTables, ComparisonsNeverMixProtocols) {

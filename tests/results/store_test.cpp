@@ -104,6 +104,12 @@ TEST_F(StoreTest, EveryFieldComesBackThroughTheViews) {
   EXPECT_EQ(run.text(1), "done");
 }
 
+TEST(CellStatus, ComesBackFromItsText) {
+  for (const CellStatus status : {CellStatus::kOk, CellStatus::kFailed, CellStatus::kSkipped}) {
+    EXPECT_EQ(parse_cell_status(cell_status_text(status)), status);
+  }
+}
+
 TEST_F(StoreTest, NothingIsStoredTwiceAndAFailedCellIsReplaced) {
   auto store = open_ok(path_);
   ASSERT_TRUE(store->begin_run(test_run()).ok());

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cmath>
 #include <set>
 
 #include "harness/base/status.h"
@@ -10,6 +11,7 @@
 #include "harness/generation/layer_eviction.h"
 #include "methods/registry.h"
 #include "reports/bench_tables.h"
+#include "reports/growth.h"
 #include "results/store.h"
 #include "tests/harness/model/golden_file.h"
 #include "tests/results/fixtures.h"
@@ -17,6 +19,8 @@
 namespace kvlab {
 namespace {
 
+using ::testing::DoubleNear;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr int64_t kNewTokens = 9;
@@ -207,25 +211,33 @@ TEST(BenchData, ComesBackFromTheDatabaseAndIntoTables) {
   EXPECT_FALSE(growth_charts(data).empty());
 }
 
-// Points on a known curve give its exponent.
-TEST(Growth, FitsTheExponent) {
-  BenchData data;
-  data.runs.push_back({});
+// Rows of the full cache whose prefill grows as size^power.
+void add_rows(const std::string& dtype, const std::string& device, double power, BenchData& data) {
   for (const int64_t length : {1024, 2048, 4096, 8192}) {
     for (const int64_t repetition : {0, 1, 2}) {
       StoredBench row;
+      row.run = 1;
       row.model = "m";
+      row.dtype = dtype;
+      row.device = device;
       row.method = "full";
       row.measurement.prompt_tokens = length;
       row.measurement.repetition = repetition;
       const auto n = static_cast<double>(length);
-      row.measurement.prefill_s = 1e-8 * n * n * (repetition == 2 ? 50 : 1);  // an outlier
+      // The last one is an outlier.
+      row.measurement.prefill_s = 1e-8 * std::pow(n, power) * (repetition == 2 ? 50 : 1);
       row.measurement.predicted_prefill_s = 1e-5 * n;
       row.measurement.decode_step_s = 0.01;
       row.measurement.peak_bytes = 100 * length;
       data.rows.push_back(row);
     }
   }
+}
+
+// Points on a known curve give its exponent.
+TEST(Growth, FitsTheExponent) {
+  BenchData data;
+  add_rows("float32", "cpu", 2, data);
   const std::vector<Table> tables = growth_tables(data);
   ASSERT_EQ(tables.size(), 1U);
   const std::vector<TableCell>& cells = tables.front().rows.front().cells;
@@ -233,15 +245,105 @@ TEST(Growth, FitsTheExponent) {
   EXPECT_NEAR(*cells[1].value, 1, 1e-9);     // predicted
   EXPECT_NEAR(*cells[2].value, 2, 1e-9);     // between the last two
   EXPECT_FALSE(cells[4].value.has_value());  // nothing evicted
-  EXPECT_NEAR(*cells[8].value, 0, 1e-9);     // a step takes the same
+  EXPECT_EQ(cells[4].text, kMissing);
+  EXPECT_NEAR(*cells[8].value, 0, 1e-9);  // a step takes the same
   EXPECT_NEAR(*cells[12].value, 1, 1e-9);
+}
+
+TEST(Growth, NeverMixesDevicesOrDtypes) {
+  BenchData data;
+  add_rows("bfloat16", "cpu", 2, data);
+  add_rows("bfloat16", "cuda", 1, data);
+  add_rows("float32", "cpu", 1.5, data);
+  const std::vector<Table> tables = growth_tables(data);
+  ASSERT_EQ(tables.size(), 3U);
+  std::vector<std::string> titles;
+  std::vector<double> exponents;
+  for (const Table& table : tables) {
+    titles.push_back(table.title);
+    ASSERT_EQ(table.rows.size(), 1U);
+    exponents.push_back(*table.rows.front().cells.front().value);
+  }
+  EXPECT_THAT(titles, ElementsAre(HasSubstr("m (bfloat16, cpu)"), HasSubstr("m (bfloat16, cuda)"),
+                                  HasSubstr("m (float32, cpu)")));
+  EXPECT_THAT(exponents,
+              ElementsAre(DoubleNear(2, 1e-9), DoubleNear(1, 1e-9), DoubleNear(1.5, 1e-9)));
+  std::set<std::string> names;
+  for (const Chart& chart : growth_charts(data)) {
+    EXPECT_TRUE(names.insert(chart.name).second) << chart.name;
+    EXPECT_EQ(chart.spec["data"]["values"].size(), 4U) << chart.title;  // one line
+  }
+  EXPECT_EQ(names.size(), 3U * 3);  // prefill, decode step and peak memory
+}
+
+// Two prompt lengths at several arms are two lines of one chart.
+TEST(Growth, ChartsOverArmsNameTheLength) {
+  BenchData data;
+  add_rows("float32", "cpu", 1, data);
+  const std::vector<StoredBench> one_arm = data.rows;
+  for (StoredBench row : one_arm) {
+    row.measurement.arms = 4;
+    data.rows.push_back(row);
+  }
+  for (const Chart& chart : growth_charts(data)) {
+    if (chart.name == "growth_decode_step_arms_1") {
+      std::set<std::string> series;
+      for (const Json& value : chart.spec["data"]["values"]) {
+        series.insert(value["series"].get<std::string>());
+      }
+      EXPECT_EQ(series.size(), 4U) << Json(series);
+      return;
+    }
+  }
+  ADD_FAILURE() << "no chart of decode steps over arms";
+}
+
+TEST(BenchTables, SayTheDtypeAndDeviceOfTheirOwnRows) {
+  BenchData data;
+  add_rows("float32", "cpu", 1, data);
+  add_rows("bfloat16", "cuda", 1, data);
+  const std::vector<Table> tables = bench_tables(data);
+  ASSERT_EQ(tables.size(), 2U * 4 * 2);
+  std::set<std::string> titles;
+  for (const Table& table : tables) {
+    titles.insert(table.title);
+    ASSERT_EQ(table.rows.size(), 1U);
+    EXPECT_EQ(table.rows.front().headers.back(), "3") << table.title;  // repetitions
+  }
+  EXPECT_EQ(titles.size(), tables.size());
+  EXPECT_THAT(tables.front().title, HasSubstr("m (bfloat16, cuda)"));
+  EXPECT_THAT(tables.back().title, HasSubstr("m (float32, cpu)"));
+}
+
+TEST(BenchRunner, PredictsDraftsByTheirLengthAndTheirModel) {
+  BenchConfig config = tiny_config();
+  config.methods = {{"oracle", "", Json::object()},
+                    {"speckv", "whole", {{"draft_tokens", 0}}},
+                    {"speckv", "other", {{"draft_model", config.model_dir.string()}}},
+                    {"laq", "", Json::object()},
+                    {"laq", "staged", {{"first_stage", "streaming_llm"}}}};
+  config.lengths = {160};
+  config.arms = {1};
+  config.forms = {BenchForm::kShared};
+  const auto runner = BenchRunner::make(config, some_device());
+  ASSERT_TRUE(runner.ok()) << runner.status();
+  const std::vector<BenchCell>& cells = (*runner)->cells();
+  ASSERT_EQ(cells.size(), 5U);
+  EXPECT_EQ(cells[0].cost->draft_tokens, kNewTokens);
+  EXPECT_EQ(cells[1].cost->draft_tokens, kNewTokens);
+  EXPECT_EQ(cells[2].cost->draft, MethodCost::Draft::kOtherModel);
+  EXPECT_EQ(cells[2].cost->draft_model.num_layers, config.model.num_layers);
+  EXPECT_TRUE(cells[3].cost.has_value());
+  EXPECT_FALSE(cells[4].cost.has_value());
+  EXPECT_EQ((*runner)->measure(cells[4]).predicted_eviction_s, 0);
 }
 
 // An unknown one would be measured without a prediction beside it.
 TEST(BenchMethods, TheCostModelKnowsAllThatShip) {
   const CostModel model(tiny_config().model, find_device("h100").value());
   for (const MethodInfo& info : list_methods()) {
-    const auto cost = method_cost(info.name, {{"window", 32}, {"draft_tokens", 32}}, 32, 8);
+    const auto cost = method_cost(info.name, {{"window", 32}, {"draft_tokens", 32}},
+                                  {.adapter_tokens = 32, .adapter_rank = 8, .new_tokens = 32});
     ASSERT_TRUE(cost.ok()) << cost.status();
     EXPECT_GE(model.eviction(*cost, 8192, 128).total().seconds, 0) << info.name;
   }

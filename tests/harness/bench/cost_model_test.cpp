@@ -17,7 +17,7 @@ CostModel llama_8b(const char* device = "h100") {
 }
 
 MethodCost named(const std::string& label) {
-  for (const PredictedMethod& method : compared_methods()) {
+  for (const PredictedMethod& method : compared_methods(known_shape("llama-3.1-8b").value())) {
     if (method.label == label) {
       return method.cost;
     }
@@ -90,6 +90,8 @@ TEST(CostModel, CountsWeightsAndCache) {
   EXPECT_NEAR(large.weight_bytes() / 2e9, 405.8, 0.5);
   const CostModel middle(known_shape("llama-3.1-70b").value(), find_device("h100").value());
   EXPECT_NEAR(middle.weight_bytes() / 2e9, 70.55, 0.05);
+  const CostModel draft(known_shape("llama-3.2-1b").value(), find_device("h100").value());
+  EXPECT_NEAR(draft.weight_bytes() / 2e9, 1.236, 0.001);
 }
 
 TEST(CostModel, GrowsAsItShould) {
@@ -115,17 +117,81 @@ TEST(CostModel, GrowsAsItShould) {
   EXPECT_EQ(model.eviction(lookahead, 100, 128).total().seconds, 0);
 }
 
+// At 8,192 tokens. The draft model's prefill: 2 * 8192 * 0.973e9 weights + 2 * 8192^2 * 2048 * 16
+// layers; its 32 steps 3.54 GFLOP each; the 8B reads the draft: 64 * 6.979e9 + 4 * 32 * 8192 * 4096
+// * 32. In time: 23.0 + 6.35 ms; 0.91 ms for each step, which reads 2.47 GB and the cache's 0.27
+// GB; 4.63 + 0.36 ms for the 8B's weights and cache.
+TEST(CostModel, AnotherModelsDraftIsTheOneWorkedOutByHand) {
+  const ModelConfig draft_model = known_shape("llama-3.2-1b").value();
+  const MethodCost speckv =
+      method_cost("speckv", {{"window", 32}, {"draft_tokens", 32}, {"draft_model", "Llama-3.2-1B"}},
+                  {.draft_model = draft_model})
+          .value();
+  EXPECT_EQ(speckv.draft, MethodCost::Draft::kOtherModel);
+  EXPECT_EQ(speckv.query_rows, 64);
+  const CostModel model = llama_8b();
+  const CostModel::Eviction eviction = model.eviction(speckv, 8192, 128);
+  EXPECT_NEAR(eviction.rows.flops / 1e12, 20.34 + 32 * 0.00354 + 0.584, 0.02);
+  EXPECT_NEAR(eviction.rows.seconds * 1e3, 23.0 + 6.35 + 32 * 0.91 + 4.63 + 0.36, 0.5);
+  const CostModel drafter(draft_model, find_device("h100").value());
+  EXPECT_EQ(model.peak_bytes(speckv, 8192, 128, false),
+            model.cache_bytes(8192) + drafter.cache_bytes(8192));
+  // The model's own first half: half the prefill beside the steps and the reading.
+  const MethodCost half = method_cost("speckv", {{"draft_layers", 16}}, {}).value();
+  EXPECT_NEAR(model.eviction(half, 8192, 128).rows.seconds, 0.5 * model.prefill(8192).seconds,
+              0.006);
+}
+
+TEST(CostModel, ADraftOfTheWholeReplyIsAsLongAsTheReply) {
+  const MethodSizes sizes{.new_tokens = 40};
+  const MethodCost oracle = method_cost("oracle", {{"reply_tokens", 0}}, sizes).value();
+  EXPECT_EQ(oracle.draft_tokens, 40);
+  EXPECT_EQ(oracle.query_rows, 40);
+  const MethodCost whole =
+      method_cost("speckv", {{"window", 32}, {"draft_tokens", 0}}, sizes).value();
+  EXPECT_EQ(whole.draft, MethodCost::Draft::kFullCache);
+  EXPECT_EQ(whole.draft_tokens, 40);
+  EXPECT_EQ(whole.query_rows, 72);
+  EXPECT_EQ(method_cost("oracle", {{"reply_tokens", 8}}, sizes)->draft_tokens, 8);
+}
+
 TEST(CostModel, SaysWhatItDoesNotKnow) {
-  EXPECT_THAT(message_of(method_cost("mystery", Json::object(), 0, 0).status()),
+  EXPECT_THAT(message_of(method_cost("mystery", Json::object(), {}).status()),
               HasSubstr("mystery"));
+  EXPECT_TRUE(absl::IsUnimplemented(method_cost("speckv", {{"draft_model", "m"}}, {}).status()));
+  const std::vector<std::pair<const char*, Json>> other_stages = {
+      {"first_stage", "streaming_llm"},
+      {"first_stage_params", {{"window", 8}}},
+      {"first_stage_budget", 64}};
+  for (const auto& [name, value] : other_stages) {
+    Json params = Json::object();
+    params[name] = value;
+    EXPECT_TRUE(absl::IsUnimplemented(method_cost("laq", params, {}).status())) << params;
+  }
+  EXPECT_TRUE(method_cost("laq",
+                          {{"first_stage", "snapkv"},
+                           {"first_stage_params", Json::object()},
+                           {"first_stage_budget", 0}},
+                          {})
+                  .ok());
   EXPECT_THAT(message_of(find_device("abacus").status()), HasSubstr("h100"));
   EXPECT_THAT(message_of(known_shape("gpt-2").status()), HasSubstr("llama-3.1-8b"));
 }
 
+TEST(Prediction, ASmallerModelDraftsForLargerOnesOfItsVocabulary) {
+  const auto last_of = [](const char* shape) {
+    return compared_methods(known_shape(shape).value()).back().label;
+  };
+  EXPECT_EQ(last_of("llama-3.1-8b"), "speckv, 1B draft");
+  EXPECT_NE(last_of("smollm2-135m"), "speckv, 1B draft");
+  EXPECT_NE(last_of("llama-3.2-1b"), "speckv, 1B draft");
+}
+
 TEST(Prediction, CoversLargeModelsOnAsManyDevicesAsTheyNeed) {
-  const Table table = prediction_table("405b", known_shape("llama-3.1-405b").value(),
-                                       find_device("h200").value(), {4096, 1 << 20}, 128);
-  ASSERT_EQ(table.rows.size(), 2 * compared_methods().size());
+  const ModelConfig config = known_shape("llama-3.1-405b").value();
+  const Table table =
+      prediction_table("405b", config, find_device("h200").value(), {4096, 1 << 20}, 128);
+  ASSERT_EQ(table.rows.size(), 2 * compared_methods(config).size());
   EXPECT_GE(*table.rows.front().cells.front().value, 7);  // 812 GB of weights
   EXPECT_GT(*table.rows.back().cells.front().value, *table.rows.front().cells.front().value);
   for (const TableRow& row : table.rows) {
