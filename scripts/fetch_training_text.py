@@ -5,7 +5,7 @@ Downloads Debian packages with apt-get (nothing is installed), unpacks their tex
 file per document below <cache>/data/training_text/<source>/, with a manifest of versions, counts
 and one hash. Idempotent.
 
-    python scripts/fetch_training_text.py --cache ~/.cache/kvlab
+    python3 scripts/fetch_training_text.py
 """
 
 import argparse
@@ -18,6 +18,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+import peers
 
 # source: (Debian package, where its text lies, file endings)
 SOURCES = {
@@ -60,7 +62,8 @@ def fetch(package: str, folder: pathlib.Path) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cache", type=pathlib.Path, required=True)
+    parser.add_argument("--cache", type=pathlib.Path, default=peers.cache_folder(),
+                        help="default: KVLAB_CACHE, or ~/.cache/kvlab")
     args = parser.parse_args()
     out = args.cache / "data" / "training_text"
     if (out / "manifest.json").exists():
