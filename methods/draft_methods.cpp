@@ -25,6 +25,7 @@ MethodDefinition oracle_method() {
     const DraftSourceOptions options{
         .tail_rows = params.at("window").get<int64_t>(),
         .draft_tokens = params.at("reply_tokens").get<int64_t>(),
+        .is_reply = true,
         .own_keys = params.at("own_keys").get<bool>(),
     };
     return scored_policy(

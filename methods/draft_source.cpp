@@ -102,10 +102,7 @@ class FullDraftSource final : public QuerySource {
   int64_t extra_positions() const override { return options_.draft_tokens; }
 
   std::optional<std::string> label() const override {
-    if (options_.draft_tokens == 0 && draft_model_.model_dir.empty() && draft_model_.layers == 0) {
-      return std::nullopt;
-    }
-    if (!draft_model_.model_dir.empty()) {
+    if (options_.is_reply || !draft_model_.model_dir.empty()) {
       return std::nullopt;
     }
     return draft_model_.layers == 0

@@ -64,6 +64,7 @@ std::unique_ptr<QuerySource> make_tail_source(int64_t num_rows);
 struct DraftSourceOptions {
   int64_t tail_rows = 0;     // prompt tokens asked before the draft's (LAQ++, SpecKV)
   int64_t draft_tokens = 0;  // at most; 0: the whole reply
+  bool is_reply = false;     // the draft stands for the model's own reply: the oracle
   // The draft's own keys take their part of the softmax, causally.
   bool own_keys = false;
   // The released LAQ code masks as if the rows were the last rows of the prompt.
@@ -76,7 +77,7 @@ std::unique_ptr<QuerySource> make_staged_draft_source(const DraftSourceOptions& 
                                                       std::unique_ptr<EvictionPolicy> first_stage,
                                                       int64_t first_stage_budget);
 
-// A draft decoded on the full cache, by the model itself (the oracle, with draft_tokens 0), by its
+// A draft decoded on the full cache, by the model itself, by its
 // first layers, or by another model (SpecKV).
 struct DraftModel {
   std::string model_dir;  // empty: the model itself

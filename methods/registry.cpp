@@ -3,6 +3,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 
 #include "methods/method_definition.h"
 
@@ -53,6 +55,10 @@ absl::StatusOr<Json> checked_value(const MethodInfo& info, const MethodParameter
       return wrong("a whole number");
     }
     KVLAB_RETURN_IF_ERROR(check_limits(where, parameter, value.get<double>()));
+    constexpr double kLargest = std::numeric_limits<int32_t>::max();
+    if (std::abs(value.get<double>()) > kLargest) {
+      return wrong(fmt::format("a whole number of at most {}", kLargest));
+    }
     return value;
   }
   if (model.is_number()) {

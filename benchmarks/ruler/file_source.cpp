@@ -87,21 +87,27 @@ absl::StatusOr<std::vector<RulerFile>> find_ruler_files(const fs::path& folder,
   return files;
 }
 
-absl::StatusOr<std::vector<RulerItem>> read_ruler_file(const fs::path& path,
-                                                       std::string& content_hash) {
-  KVLAB_ASSIGN_OR_RETURN(content_hash, sha256_file(path));
+absl::StatusOr<RulerFileContents> read_ruler_file(const fs::path& path) {
+  RulerFileContents contents;
+  KVLAB_ASSIGN_OR_RETURN(contents.content_hash, sha256_file(path));
   KVLAB_ASSIGN_OR_RETURN(const std::vector<Json> lines, read_json_lines(path));
-  std::vector<RulerItem> items;
   for (const Json& line : lines) {
-    const std::string origin = fmt::format("{}, record {}", path.string(), items.size() + 1);
+    const std::string origin =
+        fmt::format("{}, record {}", path.string(), contents.items.size() + 1);
     KVLAB_ASSIGN_OR_RETURN(RulerItem item, read_item(line, origin));
-    item.index = static_cast<int64_t>(items.size());
-    items.push_back(std::move(item));
+    const bool has_prefix = line.contains("answer_prefix");
+    if (!contents.items.empty() && has_prefix != contents.has_answer_prefix) {
+      return data_loss("{}: {} 'answer_prefix', unlike the records before it", origin,
+                       has_prefix ? "has an" : "has no");
+    }
+    contents.has_answer_prefix = has_prefix;
+    item.index = static_cast<int64_t>(contents.items.size());
+    contents.items.push_back(std::move(item));
   }
-  if (items.empty()) {
+  if (contents.items.empty()) {
     return data_loss("{}: no prompts in it", path.string());
   }
-  return items;
+  return contents;
 }
 
 }  // namespace kvlab

@@ -25,9 +25,15 @@ absl::StatusOr<std::vector<RulerFile>> find_ruler_files(const std::filesystem::p
                                                         const std::vector<std::string>& tasks,
                                                         bool every_task_needed);
 
-// The lines of a file: `input` and `outputs`, and `answer_prefix`, where present. `content_hash`
-// gets the file's SHA-256. Errors name the line.
-absl::StatusOr<std::vector<RulerItem>> read_ruler_file(const std::filesystem::path& path,
-                                                       std::string& content_hash);
+struct RulerFileContents {
+  std::vector<RulerItem> items;
+  std::string content_hash;  // SHA-256 of the file
+  // False: an older layout, whose inputs may end with the beginning of the answer.
+  bool has_answer_prefix = false;
+};
+
+// The lines of a file: `input` and `outputs`, and `answer_prefix`, in all of them or in none.
+// Errors name the line.
+absl::StatusOr<RulerFileContents> read_ruler_file(const std::filesystem::path& path);
 
 }  // namespace kvlab

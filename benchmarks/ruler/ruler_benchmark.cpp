@@ -54,7 +54,8 @@ Sample make_sample(const RulerTask& task, const RulerItem& item, int64_t index, 
   return sample;
 }
 
-absl::StatusOr<std::vector<Sample>> from_files(const RulerOptions& options, bool every_task) {
+// The files that the options name, at the lengths they name.
+absl::StatusOr<std::vector<RulerFile>> chosen_files(const RulerOptions& options, bool every_task) {
   std::vector<RulerFile> files;
   if (!options.file.empty()) {
     // The file's name says the task, or the folder's where the file is called validation.jsonl.
@@ -77,31 +78,54 @@ absl::StatusOr<std::vector<Sample>> from_files(const RulerOptions& options, bool
   } else {
     KVLAB_ASSIGN_OR_RETURN(files, find_ruler_files(options.folder, options.tasks, every_task));
   }
+  const std::vector<int64_t>& lengths = options.settings.lengths;
+  std::erase_if(files, [&](const RulerFile& file) {
+    return file.length > 0 && options.lengths_given &&
+           std::find(lengths.begin(), lengths.end(), file.length) == lengths.end();
+  });
+  if (files.empty()) {
+    return not_found("folder: {} has no files at the lengths given", options.folder.string());
+  }
+  return files;
+}
+
+// Whether the files say themselves how an answer begins; they must agree, as protocols do.
+absl::StatusOr<bool> files_have_answer_prefix(const std::vector<RulerFile>& files) {
+  std::optional<bool> all;
+  for (const RulerFile& file : files) {
+    KVLAB_ASSIGN_OR_RETURN(const RulerFileContents contents, read_ruler_file(file.path));
+    if (all && *all != contents.has_answer_prefix) {
+      return invalid_argument(
+          "{} has {} 'answer_prefix', unlike {}: these are two protocols; run them as two "
+          "benchmarks",
+          file.path.string(), contents.has_answer_prefix ? "an" : "no",
+          files.front().path.string());
+    }
+    all = contents.has_answer_prefix;
+  }
+  return all.value_or(false);
+}
+
+absl::StatusOr<std::vector<Sample>> from_files(const RulerOptions& options, bool every_task) {
+  KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerFile> files, chosen_files(options, every_task));
   std::vector<Sample> samples;
   for (const RulerFile& file : files) {
     const std::vector<int64_t>& lengths = options.settings.lengths;
-    if (file.length > 0 && options.lengths_given &&
-        std::find(lengths.begin(), lengths.end(), file.length) == lengths.end()) {
-      continue;
-    }
     const int64_t length =
         file.length == 0 && options.lengths_given && lengths.size() == 1 ? lengths[0] : file.length;
-    std::string hash;
-    KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerItem> items, read_ruler_file(file.path, hash));
+    KVLAB_ASSIGN_OR_RETURN(const RulerFileContents contents, read_ruler_file(file.path));
+    const std::vector<RulerItem>& items = contents.items;
+    const std::string hash = contents.content_hash.substr(0, 12);
     const size_t count = options.samples_given
                              ? std::min(items.size(), static_cast<size_t>(options.settings.samples))
                              : items.size();
     for (size_t i = 0; i < count; ++i) {
       Sample sample = make_sample(*file.task, items[i], static_cast<int64_t>(i), length,
                                   options.settings.chat_template);
-      sample.dataset = fmt::format("ruler-file@{}", hash.substr(0, 12));
-      sample.key =
-          fmt::format("ruler/{}/{}/file-{}/{}", file.task->name, length, hash.substr(0, 12), i);
+      sample.dataset = fmt::format("ruler-file@{}", hash);
+      sample.key = fmt::format("ruler/{}/{}/file-{}/{}", file.task->name, length, hash, i);
       samples.push_back(std::move(sample));
     }
-  }
-  if (samples.empty()) {
-    return not_found("folder: {} has no files at the lengths given", options.folder.string());
   }
   return samples;
 }
@@ -119,12 +143,18 @@ std::vector<std::string> RulerBenchmark::tasks() const {
 absl::StatusOr<Json> RulerBenchmark::resolve_protocol(const Json& params) const {
   KVLAB_ASSIGN_OR_RETURN(const RulerOptions options, parse_ruler_options(params));
   const bool from_file = !options.file.empty() || !options.folder.empty();
+  bool has_prefix = true;
+  if (from_file) {
+    KVLAB_ASSIGN_OR_RETURN(const std::vector<RulerFile> files,
+                           chosen_files(options, params.contains("tasks")));
+    KVLAB_ASSIGN_OR_RETURN(has_prefix, files_have_answer_prefix(files));
+  }
   return Json{{"name", "ruler"},
               {"chat_template", options.settings.chat_template},
               {"length_counted_with", from_file                         ? "file"
                                       : options.settings.count_template ? "model"
                                                                         : "base"},
-              {"answer_prefix", "begins the reply"},
+              {"answer_prefix", has_prefix ? "begins the reply" : "none in the file"},
               {"truncation", "none"},
               {"min_new_tokens", 0},
               {"stop_texts", Json::array()},

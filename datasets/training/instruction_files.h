@@ -11,7 +11,7 @@
 namespace kvlab {
 
 // Each line has "messages" ([{"role", "content"}, ...]), optionally "document" (put in front), or
-// ChatQA2's "question" (document and question in one text) with "answer"/"answers". The last
+// ChatQA2's "question" (document and question in one text) with "answer". The last
 // assistant turn is dropped (kept as given_reply); earlier turns become part of the user's text.
 // Lines without a user turn are an error that names the line.
 absl::StatusOr<std::vector<TrainingPrompt>> read_instruction_file(const std::filesystem::path& path,

@@ -1,5 +1,6 @@
 #include "datasets/training/leak_check.h"
 
+#include <algorithm>
 #include <functional>
 #include <vector>
 
@@ -59,6 +60,8 @@ void add_strings(const Json& value, NgramIndex& index) {
   }
 }
 
+bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
+
 absl::Status add_file(const std::filesystem::path& path, NgramIndex& index) {
   const std::string ending = path.extension().string();
   if (ending == ".jsonl") {
@@ -70,7 +73,7 @@ absl::Status add_file(const std::filesystem::path& path, NgramIndex& index) {
     KVLAB_ASSIGN_OR_RETURN(const Json value,
                            read_json_file(path, {.refuse_duplicate_keys = false}));
     add_strings(value, index);
-  } else if (ending == ".txt") {
+  } else if (ending == ".txt" || std::none_of(ending.begin(), ending.end(), is_letter)) {
     KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(path));
     index.add(text);
   }

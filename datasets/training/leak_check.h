@@ -21,7 +21,8 @@ class NgramIndex final {
   // Words are runs of letters and digits, lower-cased; everything else separates.
   void add(std::string_view text);
 
-  // Every string in every JSON or JSON-lines file, and every text file, below `path`.
+  // Every string in every JSON or JSON-lines file, and every text file (NAME.txt, or a name without
+  // an ending such as LGPL-2.1), below `path`.
   absl::Status add_files(const std::filesystem::path& path);
 
   // The first 13 words of `text` that also stand in an indexed text.

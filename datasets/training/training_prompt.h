@@ -13,7 +13,7 @@ struct TrainingPrompt {
   std::string answer_prefix;  // forced beginning of the reply
   bool chat_template = true;
   int64_t max_new_tokens = 0;
-  std::string given_reply;  // instruction files: the reply in the file, for comparison only
+  std::string given_reply;  // instruction files: the reply in the file
 };
 
 }  // namespace kvlab

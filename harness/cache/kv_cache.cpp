@@ -157,13 +157,20 @@ int64_t KvCache::prompt_entries() const {
   return entries;
 }
 
-int64_t KvCache::bytes() const {
+int64_t KvCache::prompt_bytes() const {
   int64_t bytes = 0;
   for (size_t layer = 0; layer < prompt_keys_.size(); ++layer) {
     for (size_t head = 0; head < prompt_keys_[layer].size(); ++head) {
       bytes += static_cast<int64_t>(prompt_keys_[layer][head].nbytes() +
                                     prompt_values_[layer][head].nbytes());
     }
+  }
+  return bytes;
+}
+
+int64_t KvCache::bytes() const {
+  int64_t bytes = prompt_bytes();
+  for (size_t layer = 0; layer < new_keys_.size(); ++layer) {
     bytes += static_cast<int64_t>(new_keys_[layer].nbytes() + new_values_[layer].nbytes());
   }
   return bytes;

@@ -50,7 +50,9 @@ class KvCache final {
 
   // Entries held for the prompt, over all layers and heads, as measured in the storage.
   int64_t prompt_entries() const;
-  // Bytes of keys and values this arm owns or aliases for its entries.
+  // Bytes of the prompt entries' keys and values.
+  int64_t prompt_bytes() const;
+  // The same and the room for the reply, used or not.
   int64_t bytes() const;
 
   // After every layer has written row `num_new()` of each new_keys/new_values.

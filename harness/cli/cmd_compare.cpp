@@ -118,7 +118,8 @@ void add_compare_command(CLI::App& app, CommandAction& action) {
   command
       ->add_option("--differing", flags->options.examples,
                    "Samples to print where the two differ most, for each table")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::NonNegativeNumber);
   command->footer(
       "Examples:\n"
       "  kvlab compare results.sqlite --baseline snapkv --candidate laq\n"

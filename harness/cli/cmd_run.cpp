@@ -1,6 +1,6 @@
 // kvlab run: a sweep file into a results database.
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <memory>
@@ -125,6 +125,31 @@ std::string readable_bytes(int64_t bytes) {
   return mib >= 1024 ? fmt::format("{:.1f} GiB", mib / 1024) : fmt::format("{:.0f} MiB", mib);
 }
 
+// What decides whether scores are comparable, as the first of a protocol's prompts has it.
+void print_protocol(const ModelPlan& model, const PlannedSample& planned) {
+  const Sample& sample = planned.sample;
+  const PromptFacts& facts = planned.facts;
+  fmt::print("protocol        {}\n", dump_json(model.protocols[planned.protocol].json));
+  fmt::print("sample          {}\n", sample.key);
+  fmt::print("prompt tokens   {}{}; with the reply at most {} of the model's {} positions\n",
+             planned.prompt_tokens,
+             facts.truncated ? fmt::format(" (cut from {})", facts.tokens_before_truncation) : "",
+             planned.prompt_tokens + sample.max_new_tokens, model.config.max_positions);
+  fmt::print("BOS             {} at the start as expected, {} inside\n", facts.leading_bos,
+             facts.inner_bos);
+  fmt::print("chat template   {}\n", facts.chat_template ? "the model's" : "none");
+  fmt::print("answer prefix   {}\n", dump_json(Json(sample.answer_prefix)));
+  fmt::print("question        {}\n",
+             has_question(sample) ? dump_json(Json(sample.prompt.substr(sample.question_begin)))
+                                  : "not separate");
+  fmt::print(
+      "stop ids        {}{}\n", fmt::join(planned.stop_ids, " "),
+      sample.stop_texts.empty() ? "" : ", for " + dump_json(Json(sample.stop_texts)) + " too");
+  fmt::print("new tokens      {} to {}\n", sample.min_new_tokens, sample.max_new_tokens);
+  fmt::print("text            SHA-256 {}, ends {}\n", facts.text_hash,
+             dump_json(Json(facts.text_tail)));
+}
+
 absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
   int64_t seen = 0;
   for (const ModelPlan& model : plan.models) {
@@ -135,25 +160,7 @@ absl::Status print_prompt(const SweepPlan& plan, int64_t index) {
       KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
                              build_prompt(prompt_request(planned.sample, /*split_question=*/false),
                                           *model.tokenizer, model.format));
-      fmt::print("sample          {}\n", planned.sample.key);
-      fmt::print("prompt tokens   {}\n", prompt.token_ids.size());
-      fmt::print("facts           {}\n", dump_json(prompt_facts_json(prompt.facts)));
-      fmt::print("answer prefix   {}\n", dump_json(Json(planned.sample.answer_prefix)));
-      fmt::print("question        {}\n",
-                 planned.sample.question_begin < planned.sample.prompt.size()
-                     ? dump_json(Json(planned.sample.prompt.substr(planned.sample.question_begin)))
-                     : "not separate");
-      std::string stops;
-      for (const int32_t id : model.config.stop_ids) {
-        stops += fmt::format("{} ", id);
-      }
-      for (const std::string& text : planned.sample.stop_texts) {
-        stops += dump_json(Json(text)) + " ";
-      }
-      fmt::print("stops           {}\n", stops);
-      fmt::print("new tokens      {} to {}\n", planned.sample.min_new_tokens,
-                 planned.sample.max_new_tokens);
-      fmt::print("protocol        {}\n", dump_json(model.protocols[planned.protocol].json));
+      print_protocol(model, planned);
       fmt::print("---\n{}\n", model.tokenizer->decode(prompt.token_ids, false));
       return absl::OkStatus();
     }
@@ -187,9 +194,6 @@ void print_dry_run(const SweepPlan& plan, const PlanSummary& summary,
                             (plan.config.store_prompts ? summary.prefill_tokens * 5 : 0) +
                             (plan.config.store_selections ? summary.selected_entries : 0)));
   for (const ModelPlan& model : plan.models) {
-    for (const Setting& protocol : model.protocols) {
-      fmt::print("protocol          {}: {}\n", protocol.name, dump_json(protocol.json));
-    }
     std::map<std::string, int64_t> reasons;
     for (const PlannedSample& planned : model.samples) {
       for (const PlannedArm& cell : planned.arms) {
@@ -200,6 +204,14 @@ void print_dry_run(const SweepPlan& plan, const PlanSummary& summary,
     }
     for (const auto& [reason, count] : reasons) {
       fmt::print("skipped           {}: {}\n", count, reason);
+    }
+    for (size_t i = 0; i < model.protocols.size(); ++i) {
+      const auto first = std::find_if(model.samples.begin(), model.samples.end(),
+                                      [&](const PlannedSample& one) { return one.protocol == i; });
+      if (first != model.samples.end()) {
+        fmt::print("\n");
+        print_protocol(model, *first);
+      }
     }
   }
 }
@@ -256,7 +268,9 @@ absl::Status run_sweep(const RunFlags& flags) {
   KVLAB_RETURN_IF_ERROR(store->finish_run(outcome->interrupted   ? "interrupted"
                                           : outcome->out_of_time ? "out of time"
                                                                  : "done"));
-  observer.finish();
+  if (!outcome->interrupted && !outcome->out_of_time) {
+    observer.finish();
+  }
   say(stderr, "run {}: {} cells on {} samples stored in {}{}{}\n", run_id, outcome->cells,
       outcome->samples, flags.db,
       outcome->failed > 0 ? fmt::format(", {} failed", outcome->failed) : "",

@@ -60,13 +60,15 @@ absl::StatusOr<std::vector<std::vector<int32_t>>> write_replies(
 
 class ConsoleTrainingObserver final : public TrainingObserver {
  public:
-  ConsoleTrainingObserver(TrainingLog& log, int64_t total, int64_t done)
-      : log_(log),
-        progress_("train", static_cast<double>(total), static_cast<double>(done), stderr) {}
+  explicit ConsoleTrainingObserver(TrainingLog& log) : log_(log) {}
 
+  void on_start(int64_t steps_done, int64_t total_steps) override {
+    progress_.emplace("train", static_cast<double>(total_steps), static_cast<double>(steps_done),
+                      stderr);
+  }
   absl::Status on_step(const TrainingStep& step) override {
-    progress_.advance(1, fmt::format("step {}: loss {:.4f}, {:.1f} s a step, {}", step.step,
-                                     step.loss, step.seconds, held_out_));
+    progress_->advance(1, fmt::format("step {}: loss {:.4f}, {:.1f} s a step, {}", step.step,
+                                      step.loss, step.seconds, held_out_));
     return log_.write(step);
   }
   absl::Status on_evaluation(const HeldOutEvaluation& evaluation) override {
@@ -74,14 +76,14 @@ class ConsoleTrainingObserver final : public TrainingObserver {
     for (const auto& [budget, recall] : evaluation.recall) {
       held_out_ += fmt::format(", recall@{} {:.3f}", budget, recall);
     }
-    progress_.message(fmt::format("step {}: {}", evaluation.step, held_out_));
+    progress_->message(fmt::format("step {}: {}", evaluation.step, held_out_));
     return log_.write(evaluation);
   }
-  void finish() { progress_.finish(); }
+  void finish() { progress_->finish(); }
 
  private:
   TrainingLog& log_;
-  Progress progress_;
+  std::optional<Progress> progress_;
   std::string held_out_;
 };
 
@@ -135,21 +137,22 @@ absl::Status train(const TrainFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(const auto log, TrainingLog::open(out / "training.sqlite"));
   KVLAB_RETURN_IF_ERROR(log->write_fact("recipe", dump_json(recipe.source)));
   KVLAB_RETURN_IF_ERROR(log->write_fact("data", dump_json(prompts.facts)));
-  const double total =
-      recipe.passes *
-      static_cast<double>(prompts.samples.size() - static_cast<size_t>(recipe.held_out)) /
-      static_cast<double>(recipe.batch);
   KVLAB_ASSIGN_OR_RETURN(const std::string fingerprint, weights_fingerprint(recipe.model_dir));
   FrozenPasses passes(*base, flags.keep_passes, fingerprint);
-  ConsoleTrainingObserver observer(*log, static_cast<int64_t>(total), 0);
+  ConsoleTrainingObserver observer(*log);
   KVLAB_ASSIGN_OR_RETURN(const TrainingOutcome outcome,
                          train_adapter(recipe, passes, *frozen, prompts.samples, prompts.hash, out,
                                        flags.max_minutes * 60, observer));
-  observer.finish();
+  if (!outcome.interrupted) {
+    observer.finish();
+  }
   KVLAB_ASSIGN_OR_RETURN(const Json chart, training_chart(out / "training.sqlite"));
   KVLAB_RETURN_IF_ERROR(write_file(out / "training.vl.json", dump_json(chart, 1) + "\n"));
   fmt::print(stderr, "{} of {} steps; adapter: {}\n", outcome.steps, outcome.total_steps,
              (out / "adapter.safetensors").string());
+  if (interrupted()) {
+    return absl::CancelledError("interrupted; run the same command to go on");
+  }
   return absl::OkStatus();
 }
 
@@ -163,7 +166,8 @@ void add_train_command(CLI::App& app, CommandAction& action) {
   command->add_option("--out", flags->out, "Folder for checkpoint, adapter and log")->required();
   command->add_option("--max-minutes", flags->max_minutes,
                       "Stop with a checkpoint after so long (0: when done)");
-  command->add_option("--reply-batch", flags->reply_batch, "Prompts whose replies decode together");
+  command->add_option("--reply-batch", flags->reply_batch, "Prompts whose replies decode together")
+      ->check(CLI::PositiveNumber);
   command->add_option("--threads", flags->threads, "Threads (0: all cores)");
   command->add_option("--keep-passes", flags->keep_passes,
                       "Folder that keeps what prompts and replies leave (about 23 KB a token for "

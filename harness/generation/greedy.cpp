@@ -114,6 +114,7 @@ absl::StatusOr<std::vector<ArmReply>> decode_greedy(CausalLm& model,
     Arm& arm = arms.emplace_back(Arm{std::move(request), {}});
     const at::Tensor logits = arm.request.first_logits.to(at::kCPU, at::kFloat).contiguous();
     KVLAB_RETURN_IF_ERROR(take_token(arm, as_span(logits)));
+    arm.reply.arms_in_batch = static_cast<int64_t>(requests.size());
     arm.reply.decode_s = seconds_since(start);
   }
   for (int64_t step = 1;; ++step) {

@@ -33,7 +33,8 @@ struct ArmReply {
   StopReason stop_reason = StopReason::kMaxNewTokens;
   CapturedQueries queries;  // [num_heads, token_ids.size(), head_dim] a layer; empty unless wanted
   int64_t steps = 0;        // decoding steps this arm took part in
-  double decode_s = 0;      // wall time from the batch's start to this arm's last step
+  int64_t arms_in_batch = 0;  // with itself, at the start
+  double decode_s = 0;        // wall time from the batch's start to this arm's last step
   double decode_share_s = 0;  // its steps' times, each divided by the arms that shared it
 };
 

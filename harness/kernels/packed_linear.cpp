@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 
 #include "harness/base/check.h"
 #include "harness/kernels/dispatch.h"
@@ -50,7 +51,9 @@ PackedLinear PackedLinear::pack(ElementType type, const void* weights, int64_t o
   const int64_t panels = divide_up(out_features, kPanelWidth);
   linear.packed_bytes_ = panels * steps * kStepBytes;
   linear.packed_.reset(std::aligned_alloc(64, linear.packed_bytes_));
-  KVLAB_CHECK(linear.packed_ != nullptr);
+  if (linear.packed_ == nullptr) {
+    throw std::bad_alloc();
+  }
   std::memset(linear.packed_.get(), 0, linear.packed_bytes_);
   if (type == ElementType::kFloat32) {
     pack_panels(static_cast<const float*>(weights), out_features, in_features, row_stride,

@@ -7,8 +7,11 @@
 
 namespace kvlab {
 
+// Twelve digits hide what a decimal share lacks in binary: 0.07 * 100 is 7.000000000000001.
+std::string share_text(double share) { return fmt::format("{:.12g}%", share * 100); }
+
 std::string BudgetSpec::text() const {
-  return share ? fmt::format("{}%", *share * 100) : fmt::format("{}", tokens);
+  return share ? share_text(*share) : fmt::format("{}", tokens);
 }
 
 int64_t BudgetSpec::resolve(int64_t prompt_len) const {

@@ -7,6 +7,9 @@
 
 namespace kvlab {
 
+// "12.5%" for 0.125.
+std::string share_text(double share);
+
 struct BudgetSpec {
   int64_t tokens = 0;           // entries per layer and KV head; 0 when `share` is set
   std::optional<double> share;  // of the prompt's length, in (0, 1]

@@ -1,6 +1,7 @@
 #include "harness/sweep/exclude.h"
 
 #include "harness/base/status.h"
+#include "harness/sweep/budget_spec.h"
 
 namespace kvlab {
 namespace {
@@ -11,7 +12,7 @@ std::string rule_text(const Json& value) {
     return value.get<std::string>();
   }
   if (value.is_object() && value.contains("share") && value.at("share").is_number()) {
-    return fmt::format("{}%", value.at("share").get<double>() * 100);
+    return share_text(value.at("share").get<double>());
   }
   return dump_json(value);
 }

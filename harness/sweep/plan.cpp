@@ -182,6 +182,19 @@ absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec
       return with_context(prompt.status(), fmt::format("{}, {}", place, planned.sample.key));
     }
     planned.prompt_tokens = static_cast<int64_t>(prompt->token_ids.size());
+    planned.facts = std::move(prompt->facts);
+    auto stop_ids =
+        stop_token_ids(planned.sample.stop_texts, model.config.stop_ids, *model.tokenizer);
+    if (!stop_ids.ok()) {
+      return with_context(stop_ids.status(), fmt::format("{}, {}", place, planned.sample.key));
+    }
+    if (stop_ids->empty()) {
+      return invalid_argument(
+          "{}: nothing ends a reply: {} has no eos_token_id in its config.json or "
+          "generation_config.json, and the protocol no stop text",
+          place, model.dir.filename().string());
+    }
+    planned.stop_ids = std::move(*stop_ids);
     plan_cells(arms, filter, model, planned);
     if (planned.arms.empty()) {
       continue;

@@ -32,6 +32,8 @@ struct PlannedSample {
   size_t protocol = 0;  // index into ModelPlan::protocols
   Sample sample;
   int64_t prompt_tokens = 0;
+  PromptFacts facts;
+  std::vector<int32_t> stop_ids;  // the model's and the benchmark's; never empty
   std::vector<PlannedArm> arms;
 };
 
@@ -58,7 +60,8 @@ struct PlanOptions {
 };
 
 // Loads tokenizers and samples, makes every policy and checks it against every model, and every
-// prompt against the model's positions (template, new, draft and lookahead tokens counted).
+// prompt against the model's positions (template, new, draft and lookahead tokens counted) and its
+// protocol (BOS count, no second template, an id that ends a reply).
 absl::StatusOr<SweepPlan> make_plan(const SweepConfig& config, const PlanOptions& options);
 
 // Work in the plan that is not in `stored` yet.

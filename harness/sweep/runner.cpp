@@ -174,7 +174,7 @@ absl::Status SweepRunner::run_sample(const ModelPlan& model, const PlannedSample
   outcome_.cells += static_cast<int64_t>(cells.size());
   observer_.on_sample(sample_work(planned.prompt_tokens, planned.sample.max_new_tokens, to_run),
                       planned.sample.key);
-  return check_sanity(planned, cells);
+  return check_sanity(model, planned, cells);
 }
 
 absl::Status SweepRunner::run_cells(const ModelPlan& model, const PlannedSample& planned,
@@ -233,12 +233,10 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
   }
   SelectionSettings settings{.max_new_tokens = sample.max_new_tokens,
                              .min_new_tokens = sample.min_new_tokens,
-                             .stop_ids = {},
+                             .stop_ids = planned.stop_ids,
                              .draft_models = &drafts,
                              .want_full_reply = false,
                              .keep_going = [] { return !interrupted(); }};
-  KVLAB_ASSIGN_OR_RETURN(settings.stop_ids, stop_token_ids(sample.stop_texts, model.config.stop_ids,
-                                                           *model.tokenizer));
   KVLAB_ASSIGN_OR_RETURN(SelectionBatch selections, select_entries(lm, state, requests, settings));
 
   std::vector<ArmRequest> arms;
@@ -247,7 +245,12 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
   const int64_t room = static_cast<int64_t>(question_ids.size()) + sample.max_new_tokens;
   for (size_t i = 0; i < cells.size(); ++i) {
     ResultRecord& record = cells[i]->record;
+    record.status = CellStatus::kOk;  // an earlier try beside other arms may have failed
+    record.reason.clear();
     const absl::StatusOr<SelectedArm>& selected = selections.arms[i];
+    if (absl::IsResourceExhausted(selected.status()) && cells.size() > 1) {
+      return selected.status();  // alone it may have memory enough
+    }
     if (!selected.ok()) {
       record.status = CellStatus::kFailed;
       record.reason = message_of(selected.status());
@@ -278,7 +281,7 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
           to_absl(fmt::format("the cache of {} holds {} entries, its selection has {}",
                               record.method.label, cache.prompt_entries(), record.kept.total)));
     }
-    record.cache_bytes = cache.bytes();
+    record.cache_bytes = cache.prompt_bytes();
     if (keeps_all && aware && selections.full_reply) {
       full_reply_cells.push_back(cells[i]);
       continue;
@@ -291,70 +294,70 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
                     .first_logits = first_logits,
                     .max_new_tokens = sample.max_new_tokens,
                     .min_new_tokens = sample.min_new_tokens,
-                    .stop_ids = settings.stop_ids});
+                    .stop_ids = planned.stop_ids});
     arm_cells.push_back(cells[i]);
   }
 
-  const auto num_arms = static_cast<int64_t>(arms.size());
   std::vector<ArmReply> replies;
-  const double decode_start = now_s();
-  if (num_arms > 0) {
+  if (!arms.empty()) {
     GreedyOptions greedy;
     greedy.on_step = [](const BatchProgress&) { return !interrupted(); };
     KVLAB_ASSIGN_OR_RETURN(replies, decode_greedy(lm, std::move(arms), greedy));
   }
-  const double decode_s = now_s() - decode_start;
-  const auto finish = [&](Cell* cell, const ArmReply& reply, double seconds,
-                          int64_t beside) -> absl::Status {
+  const auto finish = [&](Cell* cell, const ArmReply& reply) -> absl::Status {
     ResultRecord& record = cell->record;
     record.reply_token_ids = reply.token_ids;
     record.new_tokens = static_cast<int64_t>(reply.token_ids.size());
     record.stop_reason = stop_reason_name(reply.stop_reason);
     record.reply = reply_text(*model.tokenizer, reply);
-    record.timings.decode_s = seconds;
+    record.timings.decode_s = reply.decode_s;
     record.timings.decode_steps = reply.steps;
-    record.timings.arms_in_batch = beside;
+    record.timings.arms_in_batch = reply.arms_in_batch;
     KVLAB_ASSIGN_OR_RETURN(const Score score, planned.benchmark->score(sample, record.reply));
     record.score = score.value;
     record.metric = score.metric;
     return absl::OkStatus();
   };
   for (size_t i = 0; i < replies.size(); ++i) {
-    KVLAB_RETURN_IF_ERROR(finish(arm_cells[i], replies[i], decode_s, num_arms));
+    KVLAB_RETURN_IF_ERROR(finish(arm_cells[i], replies[i]));
   }
   for (Cell* cell : full_reply_cells) {
-    KVLAB_RETURN_IF_ERROR(finish(cell, *selections.full_reply, selections.full_reply->decode_s, 1));
+    KVLAB_RETURN_IF_ERROR(finish(cell, *selections.full_reply));
   }
   return absl::OkStatus();
 }
 
-absl::Status SweepRunner::check_sanity(const PlannedSample& planned,
+absl::Status SweepRunner::check_sanity(const ModelPlan& model, const PlannedSample& planned,
                                        const std::vector<Cell>& cells) {
-  const std::string& task = planned.sample.task;
-  const auto band = plan_.config.sanity_bands.find(task);
+  const Sample& sample = planned.sample;
+  const auto band = plan_.config.sanity_bands.find(sample.task);
   if (band == plan_.config.sanity_bands.end()) {
     return absl::OkStatus();
   }
-  std::vector<double>& scores = full_scores_[task];
+  const auto enough = static_cast<size_t>(plan_.config.sanity_after_samples);
   for (const Cell& cell : cells) {
-    if (!cell.arm->budget && cell.record.status == CellStatus::kOk) {
-      scores.push_back(cell.record.score);
+    if (cell.arm->budget || cell.record.status != CellStatus::kOk) {
+      continue;
+    }
+    std::vector<double>& scores =
+        full_scores_[fmt::format("{}/{}/{}/{}/{}", model.model.name, sample.benchmark, sample.task,
+                                 sample.length, cell.arm->question_aware)];
+    if (scores.size() >= enough) {
+      continue;
+    }
+    scores.push_back(cell.record.score);
+    const double mean =
+        std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
+    const auto& [low, high] = band->second;
+    if (scores.size() == enough && (mean < low || mean > high)) {
+      return failed_precondition(
+          "the full cache scores {:.1f} on {} over {} samples, outside its sanity band of {} to "
+          "{}: prompt, template or model are not what the sweep expects (kvlab run --show-prompt 0 "
+          "shows them); stored rows are kept",
+          mean, sample.task, scores.size(), low, high);
     }
   }
-  if (static_cast<int64_t>(scores.size()) != plan_.config.sanity_after_samples) {
-    return absl::OkStatus();
-  }
-  const double mean =
-      std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
-  const auto& [low, high] = band->second;
-  if (mean >= low && mean <= high) {
-    return absl::OkStatus();
-  }
-  return failed_precondition(
-      "the full cache scores {:.1f} on {} over {} samples, outside its sanity band of {} to {}: "
-      "prompt, template or model are not what the sweep expects (kvlab run --show-prompt 0 shows "
-      "them); stored rows are kept",
-      mean, task, scores.size(), low, high);
+  return absl::OkStatus();
 }
 
 }  // namespace kvlab

@@ -76,7 +76,9 @@ class SweepRunner final {
   absl::Status try_cells(const ModelPlan& model, const PlannedSample& planned,
                          const BuiltPrompt& prompt, CausalLm& lm, DraftModels& drafts,
                          const std::vector<Cell*>& cells);
-  absl::Status check_sanity(const PlannedSample& planned, const std::vector<Cell>& cells);
+  // Judges the mean of a task's first full-cache scores of this run, once, by the sweep's band.
+  absl::Status check_sanity(const ModelPlan& model, const PlannedSample& planned,
+                            const std::vector<Cell>& cells);
 
   const SweepPlan& plan_;
   ResultStore& store_;
@@ -85,7 +87,8 @@ class SweepRunner final {
   RunOutcome outcome_;
   absl::flat_hash_set<std::string> stored_;
   double deadline_ = 0;
-  std::map<std::string, std::vector<double>> full_scores_;  // by task, for the sanity bands
+  // Full-cache scores by model, benchmark, task, length and what the prefill sees.
+  std::map<std::string, std::vector<double>> full_scores_;
 };
 
 }  // namespace kvlab

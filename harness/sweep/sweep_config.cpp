@@ -62,6 +62,9 @@ absl::Status parse_methods(const Json& file, const std::string& origin, SweepCon
         spec.budgets = std::move(own);
       }
     }
+    if (combinations.empty()) {
+      return invalid_argument("{}: {}: a parameter's list of values is empty", origin, spec.place);
+    }
     for (const Json& params : combinations) {
       spec.params = params;
       config.methods.push_back(spec);
@@ -91,6 +94,7 @@ absl::StatusOr<SweepConfig> load_sweep_config(const std::filesystem::path& path)
   const Json groups = file.value("groups", Json::object());
   file.erase("groups");
   KVLAB_ASSIGN_OR_RETURN(file, expand_lists(file, groups, origin));
+  KVLAB_RETURN_IF_ERROR(check_schema(file, sweep_schema(), origin));  // what groups brought in
 
   SweepConfig config;
   config.path = path;

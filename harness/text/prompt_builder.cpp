@@ -113,6 +113,20 @@ std::string tail_of(std::string_view text) {
   return std::string(text.substr(begin));
 }
 
+// A text that someone else put into a chat template would get a second one around it.
+absl::Status check_not_templated(std::string_view user_text, const Tokenizer& tokenizer) {
+  constexpr size_t kLongestSpecialToken = 64;
+  const std::vector<int32_t> ids =
+      tokenizer.encode(user_text.substr(0, kLongestSpecialToken), /*add_special_tokens=*/false);
+  if (ids.empty() || !tokenizer.is_special(ids.front())) {
+    return absl::OkStatus();
+  }
+  return failed_precondition(
+      "the text begins with the special token {}, so a chat template is around it already, and the "
+      "model's would be a second one: set \"chat_template\": false, or give the text without",
+      tokenizer.decode({ids.data(), 1}, /*skip_special_tokens=*/false));
+}
+
 // Counts BOS tokens and refuses a number at the start that the rule does not expect.
 absl::Status check_bos(std::span<const int32_t> ids, std::optional<int32_t> bos_id,
                        PromptFacts& facts) {
@@ -177,6 +191,9 @@ absl::StatusOr<BuiltPrompt> build_prompt(const PromptRequest& request, const Tok
     return invalid_argument("max_prompt_tokens is {}; it must be 0 (no limit) or at least 2",
                             request.max_prompt_tokens);
   }
+  if (request.chat_template) {
+    KVLAB_RETURN_IF_ERROR(check_not_templated(request.user_text, tokenizer));
+  }
   BuiltPrompt built;
   built.facts.chat_template = request.chat_template;
   built.facts.has_answer_prefix = !request.answer_prefix.empty();
@@ -211,19 +228,6 @@ absl::StatusOr<std::vector<int32_t>> stop_token_ids(std::span<const std::string>
     ids.insert(tokens.back());
   }
   return std::vector<int32_t>(ids.begin(), ids.end());
-}
-
-Json prompt_facts_json(const PromptFacts& facts) {
-  return {{"chat_template", facts.chat_template},
-          {"answer_prefix", facts.has_answer_prefix},
-          {"tokenised_in_parts", facts.tokenised_in_parts},
-          {"truncated", facts.truncated},
-          {"tokens_before_truncation", facts.tokens_before_truncation},
-          {"expected_bos", facts.expected_bos},
-          {"leading_bos", facts.leading_bos},
-          {"inner_bos", facts.inner_bos},
-          {"text_hash", facts.text_hash},
-          {"text_tail", facts.text_tail}};
 }
 
 }  // namespace kvlab

@@ -11,7 +11,6 @@
 #include <string_view>
 #include <vector>
 
-#include "harness/base/json.h"
 #include "harness/text/prompt_format.h"
 #include "harness/text/tokenizer.h"
 
@@ -62,7 +61,8 @@ struct BuiltPrompt {
   PromptFacts facts;
 };
 
-// An error, which names no sample: an empty prompt; a limit below 2; a number of BOS tokens at the
+// An error, which names no sample: an empty prompt; a text that begins with a special token
+// although the chat template is to be put around it; a limit below 2; a number of BOS tokens at the
 // start that the rule does not expect; a question to split at that is absent or was truncated away.
 absl::StatusOr<BuiltPrompt> build_prompt(const PromptRequest& request, const Tokenizer& tokenizer,
                                          const PromptFormat& format);
@@ -72,8 +72,5 @@ absl::StatusOr<BuiltPrompt> build_prompt(const PromptRequest& request, const Tok
 absl::StatusOr<std::vector<int32_t>> stop_token_ids(std::span<const std::string> stop_texts,
                                                     std::span<const int32_t> eos_ids,
                                                     const Tokenizer& tokenizer);
-
-// For `kvlab run --dry-run` and `--show-prompt`.
-Json prompt_facts_json(const PromptFacts& facts);
 
 }  // namespace kvlab

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "harness/base/json.h"
+#include "harness/base/say.h"
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
 #include "harness/model/layer_ops.h"
@@ -15,6 +16,8 @@
 
 namespace kvlab {
 namespace {
+
+constexpr std::string_view kFormatVersion = "1";
 
 using Target = RowAdapter::Target;
 
@@ -48,10 +51,11 @@ std::string tensor_name(int64_t layer, Target target, std::string_view which) {
                      which);
 }
 
-absl::StatusOr<int64_t> metadata_int(const SafetensorsHeader& header, const std::string& key,
-                                     const std::string& origin) {
+template <typename Number>
+absl::StatusOr<Number> metadata_number(const SafetensorsHeader& header, const std::string& key,
+                                       const std::string& origin) {
   const auto it = header.metadata.find(key);
-  int64_t value = 0;
+  Number value = 0;
   if (it == header.metadata.end() ||
       std::from_chars(it->second.data(), it->second.data() + it->second.size(), value).ec !=
           std::errc()) {
@@ -102,12 +106,19 @@ absl::Status check_base(const SafetensorsFile& file, const ModelConfig& config,
   const std::string base = named != metadata.end() ? named->second : "a model it does not name";
   if (hash == metadata.end()) {
     if (accept_unknown) {
+      say(stderr, "warning: {} does not say which model it was trained for; used all the same\n",
+          file.path().string());
       return absl::OkStatus();
     }
     return failed_precondition(
         "{}: the adapter does not say which model it was trained for; to use it all the same, set "
         "accept_unknown_base=true",
         file.path().string());
+  }
+  const auto version = metadata.find("version");
+  if (version != metadata.end() && version->second != kFormatVersion) {
+    return failed_precondition("{}: an adapter of format version {}; this kvlab reads {}",
+                               file.path().string(), version->second, kFormatVersion);
   }
   const std::string here = architecture_hash(config);
   if (hash->second != here) {
@@ -257,10 +268,11 @@ absl::StatusOr<std::shared_ptr<LookaheadAdapter>> LookaheadAdapter::load(
   KVLAB_RETURN_IF_ERROR(check_base(*file, config, options.accept_unknown_base));
   auto adapter = std::make_shared<LookaheadAdapter>();
   KVLAB_ASSIGN_OR_RETURN(adapter->shape_.num_tokens,
-                         metadata_int(header, "num_lookahead_tokens", origin));
-  KVLAB_ASSIGN_OR_RETURN(adapter->shape_.rank, metadata_int(header, "lora_rank", origin));
-  KVLAB_ASSIGN_OR_RETURN(const int64_t alpha, metadata_int(header, "lora_alpha", origin));
-  adapter->shape_.alpha = static_cast<double>(alpha);
+                         metadata_number<int64_t>(header, "num_lookahead_tokens", origin));
+  KVLAB_ASSIGN_OR_RETURN(adapter->shape_.rank,
+                         metadata_number<int64_t>(header, "lora_rank", origin));
+  KVLAB_ASSIGN_OR_RETURN(adapter->shape_.alpha,
+                         metadata_number<double>(header, "lora_alpha", origin));
   if (adapter->shape_.num_tokens < 1 || adapter->shape_.rank < 0) {
     return invalid_argument("{}: needs at least one lookahead token and a rank of at least 0",
                             origin);
@@ -308,11 +320,11 @@ absl::Status LookaheadAdapter::save(const std::filesystem::path& path, const Mod
     targets += fmt::format("{}{}", targets.empty() ? "" : ",", target_name(target));
   }
   all["format"] = "kvlab-lookahead-adapter";
-  all["version"] = "1";
+  all["version"] = kFormatVersion;
   all["base_architecture_hash"] = architecture_hash(config);
   all["num_lookahead_tokens"] = fmt::format("{}", shape_.num_tokens);
   all["lora_rank"] = fmt::format("{}", shape_.rank);
-  all["lora_alpha"] = fmt::format("{}", static_cast<int64_t>(shape_.alpha));
+  all["lora_alpha"] = fmt::format("{}", shape_.alpha);
   all["targets"] = targets.empty() ? "none" : targets;
   std::vector<at::Tensor> keep_alive;
   std::vector<SafetensorsTensor> tensors;
@@ -325,12 +337,32 @@ absl::Status LookaheadAdapter::save(const std::filesystem::path& path, const Mod
 }
 
 at::Tensor LookaheadAdapter::delta(int64_t layer, Target target, const at::Tensor& rows) const {
-  const LowRank& pair = layers_[layer][static_cast<size_t>(target)];
+  LowRank pair = layers_[layer][static_cast<size_t>(target)];
   if (!pair.a.defined()) {
     return {};
   }
+  if (pair.a.device() != rows.device()) {
+    pair = on_device(layer, target, rows.device());
+  }
   const double scale = shape_.alpha / static_cast<double>(shape_.rank);
   return at::mul(at::matmul(at::matmul(rows, pair.a.t()), pair.b.t()), scale);
+}
+
+LookaheadAdapter::LowRank LookaheadAdapter::on_device(int64_t layer, Target target,
+                                                      at::Device device) const {
+  const std::scoped_lock lock(moved_mutex_);
+  if (moved_.empty() || moved_to_ != device) {
+    moved_ = layers_;
+    for (auto& pairs : moved_) {
+      for (LowRank& pair : pairs) {
+        if (pair.a.defined()) {
+          pair = {.a = pair.a.to(device), .b = pair.b.to(device)};
+        }
+      }
+    }
+    moved_to_ = device;
+  }
+  return moved_[layer][static_cast<size_t>(target)];
 }
 
 void LookaheadAdapter::pack() {
@@ -382,6 +414,7 @@ std::vector<std::pair<std::string, at::Tensor>> LookaheadAdapter::named_tensors(
 
 void LookaheadAdapter::require_gradients() {
   packed_.clear();  // they would not follow the tensors
+  moved_.clear();
   for (auto& [name, tensor] : named_tensors()) {
     tensor.requires_grad_(true);
   }

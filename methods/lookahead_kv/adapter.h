@@ -15,6 +15,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -63,7 +64,7 @@ class LookaheadAdapter final : public RowAdapter {
   struct LoadOptions {
     at::ScalarType dtype = at::kFloat;
     at::Device device = at::kCPU;
-    bool accept_unknown_base = false;  // a file without a base model's hash; logged by the caller
+    bool accept_unknown_base = false;  // a file without a base model's hash; a warning says so
   };
   // Errors: not an adapter, made for another model (both are named), wrong shapes.
   static absl::StatusOr<std::shared_ptr<LookaheadAdapter>> load(const std::filesystem::path& path,
@@ -92,11 +93,18 @@ class LookaheadAdapter final : public RowAdapter {
  private:
   static constexpr size_t kNumTargets = 7;
   void pack();
+  // The pair there; all pairs are moved together and kept.
+  LowRank on_device(int64_t layer, Target target, at::Device device) const;
+
   LookaheadShape shape_;
   at::Tensor tokens_;
   std::vector<std::array<LowRank, kNumTargets>> layers_;
   // The same for the CPU's kernel, of loaded adapters there.
   std::vector<std::array<LowRankUpdate, kNumTargets>> packed_;
+  // The same for rows on another device.
+  mutable std::mutex moved_mutex_;
+  mutable std::vector<std::array<LowRank, kNumTargets>> moved_;
+  mutable at::Device moved_to_ = at::kCPU;
   std::map<std::string, std::string> metadata_;
   std::string content_hash_;
 };

@@ -90,9 +90,9 @@ void run(std::string_view input) {
       break;
     case 'f': {
       std::string hash;
-      const auto items = read_ruler_file(file("vt.jsonl", input), hash);
-      for (size_t i = 0; items.ok() && i < items->size(); ++i) {
-        const RulerItem& item = (*items)[i];
+      const auto contents = read_ruler_file(file("vt.jsonl", input));
+      for (size_t i = 0; contents.ok() && i < contents->items.size(); ++i) {
+        const RulerItem& item = contents->items[i];
         KVLAB_CHECK(!item.outputs.empty());
         for (const RulerTask& task : ruler_tasks()) {
           KVLAB_CHECK(ruler_question_begin(task, item.user_text) <= item.user_text.size());

@@ -133,7 +133,7 @@ TEST_P(RaggedDecoding, EqualsADenseRunWithAMask) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Methods, RaggedDecoding, ::testing::Values("adakv", "pyramidkv", "snapkv"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& param) { return std::string(param.param); });
 
 }  // namespace
 }  // namespace kvlab

@@ -79,16 +79,23 @@ absl::Status read_adapter(const Json& object, const std::string& origin, Trainin
 }
 
 absl::Status read_data(const Json& object, const std::string& origin, TrainingRecipe& recipe) {
-  KVLAB_RETURN_IF_ERROR(
-      refuse_unknown_keys(object,
-                          {"text", "num_prompts", "min_tokens", "max_tokens", "seed", "weights",
-                           "instruction_files", "max_reply_tokens", "held_out", "benchmark_texts"},
-                          origin));
+  KVLAB_RETURN_IF_ERROR(refuse_unknown_keys(
+      object,
+      {"text", "num_prompts", "min_tokens", "max_tokens", "seed", "weights", "instruction_files",
+       "replies", "max_reply_tokens", "held_out", "benchmark_texts", "boilerplate_texts"},
+      origin));
   KVLAB_ASSIGN_OR_RETURN(const std::string text, json_get<std::string>(object, "text", origin));
   recipe.text_dir = text;
   KVLAB_ASSIGN_OR_RETURN(recipe.mix, TrainingMix::parse(object, origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.instruction_files, paths(object, "instruction_files", origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.benchmark_texts, paths(object, "benchmark_texts", origin));
+  KVLAB_ASSIGN_OR_RETURN(recipe.boilerplate_texts, paths(object, "boilerplate_texts", origin));
+  KVLAB_ASSIGN_OR_RETURN(const std::string replies,
+                         json_get_or<std::string>(object, "replies", "own", origin));
+  if (replies != "own" && replies != "given") {
+    return invalid_argument("{}: \"replies\" is \"{}\"; valid: own, given", origin, replies);
+  }
+  recipe.own_replies = replies == "own";
   KVLAB_ASSIGN_OR_RETURN(
       recipe.max_reply_tokens,
       json_get_or<int64_t>(object, "max_reply_tokens", recipe.max_reply_tokens, origin));

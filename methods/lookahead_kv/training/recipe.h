@@ -26,9 +26,11 @@ struct TrainingRecipe {
   std::filesystem::path text_dir;  // plain text documents, see datasets/training/documents.h
   TrainingMix mix;
   std::vector<std::filesystem::path> instruction_files;
+  bool own_replies = true;  // the model's own greedy replies; false: those of the instruction files
   int64_t max_reply_tokens = 128;
-  int64_t held_out = 32;                               // the last prompts, never trained on
-  std::vector<std::filesystem::path> benchmark_texts;  // must share no 13 words with a prompt
+  int64_t held_out = 32;                                 // the last prompts, never trained on
+  std::vector<std::filesystem::path> benchmark_texts;    // must share no 13 words with a prompt
+  std::vector<std::filesystem::path> boilerplate_texts;  // licences: what may be shared by anyone
 
   double learning_rate = 1e-3;
   int64_t batch = 4;

@@ -8,6 +8,7 @@
 #include "datasets/training/documents.h"
 #include "datasets/training/instruction_files.h"
 #include "datasets/training/leak_check.h"
+#include "datasets/training/seeded_random.h"
 #include "harness/base/files.h"
 #include "harness/base/interrupt.h"
 #include "harness/base/sha256.h"
@@ -30,7 +31,24 @@ absl::StatusOr<std::vector<TrainingPrompt>> collect_prompts(const TrainingRecipe
     KVLAB_ASSIGN_OR_RETURN(facts["instruction_files"][path.filename().string()], sha256_file(path));
     std::move(more.begin(), more.end(), std::back_inserter(prompts));
   }
+  if (!recipe.instruction_files.empty()) {
+    SeededRandom(recipe.mix.seed).shuffle(prompts);  // the last ones, held out, are of every kind
+  }
   return prompts;
+}
+
+// 13-grams of the files; those that are not there are named in `facts` under "`key`_absent".
+absl::StatusOr<NgramIndex> index_of(const std::vector<std::filesystem::path>& paths,
+                                    const std::string& key, Json& facts) {
+  NgramIndex index;
+  for (const auto& path : paths) {
+    if (!std::filesystem::exists(path)) {
+      facts[key + "_absent"].push_back(path.filename().string());
+      continue;
+    }
+    KVLAB_RETURN_IF_ERROR(index.add_files(path));
+  }
+  return index;
 }
 
 std::string reply_line(size_t index, const std::vector<int32_t>& reply) {
@@ -44,14 +62,10 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
   PromptSet set;
   KVLAB_ASSIGN_OR_RETURN(const std::vector<TrainingPrompt> prompts,
                          collect_prompts(recipe, tokenizer, set.facts));
-  NgramIndex benchmark_texts;
-  for (const auto& path : recipe.benchmark_texts) {
-    if (!std::filesystem::exists(path)) {
-      set.facts["benchmark_texts_absent"].push_back(path.filename().string());
-      continue;
-    }
-    KVLAB_RETURN_IF_ERROR(benchmark_texts.add_files(path));
-  }
+  KVLAB_ASSIGN_OR_RETURN(const NgramIndex benchmark_texts,
+                         index_of(recipe.benchmark_texts, "benchmark_texts", set.facts));
+  KVLAB_ASSIGN_OR_RETURN(const NgramIndex boilerplate,
+                         index_of(recipe.boilerplate_texts, "boilerplate_texts", set.facts));
   set.facts["benchmark_13_grams"] = benchmark_texts.size();
   std::map<std::string, int64_t> kinds;
   std::map<std::string, int64_t> dropped;
@@ -59,11 +73,17 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
   int64_t tokens = 0;
   for (const TrainingPrompt& prompt : prompts) {
     if (const auto shared = benchmark_texts.first_shared(prompt.text)) {
-      ++dropped["shares 13 words with a benchmark text"];
-      Json& examples = set.facts["shared_examples"];
+      const bool anyones = boilerplate.first_shared(*shared).has_value();
+      ++dropped[anyones ? "shares 13 words of boilerplate with a benchmark text"
+                        : "shares 13 words with a benchmark text"];
+      Json& examples = set.facts[anyones ? "boilerplate_examples" : "shared_examples"];
       if (examples.size() < 20) {
         examples.push_back(*shared);
       }
+      continue;
+    }
+    if (!recipe.own_replies && prompt.given_reply.empty()) {
+      ++dropped["has no given reply"];
       continue;
     }
     const std::string text = prompt.chat_template ? format.render(prompt.text, prompt.answer_prefix)
@@ -73,6 +93,11 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
         .prompt_ids = tokenizer.encode(text, !prompt.chat_template),
         .reply_ids = {},
         .max_new_tokens = std::min(prompt.max_new_tokens, recipe.max_reply_tokens)};
+    if (!recipe.own_replies) {
+      sample.reply_ids = tokenizer.encode(prompt.given_reply, /*add_special_tokens=*/false);
+      sample.reply_ids.resize(
+          std::min(sample.reply_ids.size(), static_cast<size_t>(sample.max_new_tokens)));
+    }
     const int64_t needed = static_cast<int64_t>(sample.prompt_ids.size()) +
                            std::max(sample.max_new_tokens, recipe.shape.num_tokens);
     if (sample.prompt_ids.empty() || needed > max_positions) {
@@ -85,6 +110,9 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
       digest += fmt::format("{},", id);
     }
     digest += fmt::format("{}\n", sample.max_new_tokens);
+    for (const int32_t id : sample.reply_ids) {
+      digest += fmt::format("{},", id);
+    }
     set.samples.push_back(std::move(sample));
   }
   set.facts["kinds"] = kinds;
@@ -99,7 +127,10 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
 absl::Status complete_replies(const std::filesystem::path& file, PromptSet& prompts, int64_t batch,
                               const ReplyWriter& write, const ReplyProgress& progress) {
   std::vector<TrainingSample>& samples = prompts.samples;
-  std::vector<bool> done(samples.size(), false);
+  std::vector<bool> done;
+  for (const TrainingSample& sample : samples) {
+    done.push_back(!sample.reply_ids.empty());  // given
+  }
   if (std::filesystem::exists(file)) {
     KVLAB_ASSIGN_OR_RETURN(std::string text, read_file(file));
     const size_t whole = text.rfind('\n');  // a killed run may leave half a line

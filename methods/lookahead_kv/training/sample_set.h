@@ -27,7 +27,7 @@ struct TrainingSample {
 };
 
 struct PromptSet {
-  std::vector<TrainingSample> samples;  // replies empty
+  std::vector<TrainingSample> samples;  // replies empty, unless the recipe takes given ones
   Json facts;                           // what the manifest records: counts, hashes, drops
   std::string hash;                     // over everything that decides the prompts
 };

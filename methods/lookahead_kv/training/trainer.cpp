@@ -51,7 +51,19 @@ class SampleOrder final {
 absl::StatusOr<std::shared_ptr<LookaheadAdapter>> first_adapter(const TrainingRecipe& recipe,
                                                                 const FrozenModel& frozen) {
   if (!recipe.start_from.empty()) {
-    return LookaheadAdapter::load(recipe.start_from, frozen.config, {});
+    KVLAB_ASSIGN_OR_RETURN(auto adapter,
+                           LookaheadAdapter::load(recipe.start_from, frozen.config, {}));
+    const LookaheadShape& shape = adapter->shape();
+    if (shape.num_tokens != recipe.shape.num_tokens || shape.rank != recipe.shape.rank ||
+        shape.alpha != recipe.shape.alpha || shape.targets != recipe.shape.targets) {
+      return invalid_argument(
+          "{}: asks for {} tokens, rank {}, alpha {} and {} targets, but start_from {} has {}, {}, "
+          "{} and {}",
+          recipe.path.string(), recipe.shape.num_tokens, recipe.shape.rank, recipe.shape.alpha,
+          recipe.shape.targets.size(), recipe.start_from.string(), shape.num_tokens, shape.rank,
+          shape.alpha, shape.targets.size());
+    }
+    return adapter;
   }
   return LookaheadAdapter::initialise(
       frozen.config, recipe.shape,
@@ -77,6 +89,26 @@ absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, FrozenP
     evaluation.recall.emplace_back(recipe.recall_budgets[i], recall[i]);
   }
   return evaluation;
+}
+
+// What an adapter file says of its making: this stage, and the one it went on from.
+std::map<std::string, std::string> origin_of(const TrainingRecipe& recipe,
+                                             const std::string& data_hash,
+                                             const LookaheadAdapter& adapter) {
+  std::map<std::string, std::string> origin = {
+      {"base_model", std::filesystem::weakly_canonical(recipe.model_dir).filename().string()},
+      {"recipe", dump_json(recipe.source)},
+      {"recipe_hash", recipe.hash},
+      {"data_hash", data_hash}};
+  if (!recipe.start_from.empty()) {
+    origin["start_from_hash"] = adapter.content_hash();
+    Json stage = Json::object();
+    for (const auto& [key, value] : adapter.metadata()) {
+      stage[key] = value;
+    }
+    origin["start_from"] = dump_json(stage);
+  }
+  return origin;
 }
 
 }  // namespace
@@ -162,19 +194,17 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Froz
       }
     }
   }
+  std::map<std::string, std::string> origin_facts = origin_of(recipe, data_hash, *adapter);
   const auto save = [&]() -> absl::Status {
     KVLAB_RETURN_IF_ERROR(optimizer.save(checkpoint, metadata));
-    return adapter->save(
-        out_dir / "adapter.safetensors", frozen.config, at::kBFloat16,
-        {{"base_model", std::filesystem::weakly_canonical(recipe.model_dir).filename().string()},
-         {"recipe", dump_json(recipe.source)},
-         {"recipe_hash", recipe.hash},
-         {"data_hash", data_hash},
-         {"steps", fmt::format("{} of {}", optimizer.steps_done(), total_steps)}});
+    origin_facts["steps"] = fmt::format("{} of {}", optimizer.steps_done(), total_steps);
+    return adapter->save(out_dir / "adapter.safetensors", frozen.config, at::kBFloat16,
+                         origin_facts);
   };
   SampleOrder order(count, recipe.order_seed);
   const Clock::time_point start = Clock::now();
   TrainingOutcome outcome{.steps = optimizer.steps_done(), .total_steps = total_steps};
+  observer.on_start(outcome.steps, total_steps);
   if (outcome.steps == 0 && held > 0) {
     KVLAB_ASSIGN_OR_RETURN(const auto evaluation,
                            evaluate(recipe, passes, frozen, *adapter, held_out, 0));

@@ -36,6 +36,8 @@ struct HeldOutEvaluation {
 class TrainingObserver {
  public:
   virtual ~TrainingObserver() = default;
+  // A run that goes on has steps done.
+  virtual void on_start(int64_t steps_done, int64_t total_steps) = 0;
   virtual absl::Status on_step(const TrainingStep& step) = 0;
   virtual absl::Status on_evaluation(const HeldOutEvaluation& evaluation) = 0;
 };

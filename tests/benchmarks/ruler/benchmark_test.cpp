@@ -1,4 +1,4 @@
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <fstream>
 #include <set>
@@ -119,6 +119,30 @@ TEST(RulerBenchmark, OneFileNamesItsTaskItselfOrIsToldIt) {
   const auto broken = load({{"file", (dir / "cwe.jsonl").string()}});
   ASSERT_FALSE(broken.ok());
   EXPECT_NE(message_of(broken.status()).find("record 1"), std::string::npos);
+}
+
+TEST(RulerBenchmark, FilesWithAndWithoutAnAnswerPrefixAreTwoProtocols) {
+  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "ruler_prefixes";
+  std::filesystem::remove_all(dir);
+  std::filesystem::create_directories(dir);
+  const std::string with = R"({"input": "x", "outputs": ["A"], "answer_prefix": " It is"})";
+  const std::string without = R"({"input": "x", "outputs": ["A"]})";
+  const auto write = [&](const std::string& name, const std::string& lines) {
+    std::ofstream(dir / name) << lines << "\n";
+  };
+  const auto prefix_of = [&] {
+    const auto protocol = RulerBenchmark().resolve_protocol({{"folder", dir.string()}});
+    return protocol.ok() ? protocol->at("answer_prefix").get<std::string>()
+                         : message_of(protocol.status());
+  };
+  write("vt.jsonl", with);
+  EXPECT_EQ(prefix_of(), "begins the reply");
+  write("vt.jsonl", without);
+  EXPECT_EQ(prefix_of(), "none in the file");
+  write("fwe.jsonl", with);
+  EXPECT_THAT(prefix_of(), testing::HasSubstr("two protocols"));
+  write("fwe.jsonl", without + "\n" + with);
+  EXPECT_THAT(prefix_of(), testing::HasSubstr("record 2"));
 }
 
 TEST(FreeHaystack, IsTheSameTextEachTimeAndLongEnoughUnderAnotherName) {

@@ -76,11 +76,11 @@ TEST(RulerOfficial, OfficialFilesReadBackGiveTheGeneratedPrompts) {
   ASSERT_TRUE(files.ok()) << files.status();
   for (const RulerFile& file : *files) {
     EXPECT_GT(file.length, 0);
-    std::string hash;
-    const auto items = read_ruler_file(file.path, hash);
-    ASSERT_TRUE(items.ok()) << items.status();
-    EXPECT_EQ(hash.size(), 64u);
-    for (const RulerItem& item : *items) {
+    const auto contents = read_ruler_file(file.path);
+    ASSERT_TRUE(contents.ok()) << contents.status();
+    EXPECT_EQ(contents->content_hash.size(), 64u);
+    EXPECT_TRUE(contents->has_answer_prefix);
+    for (const RulerItem& item : contents->items) {
       EXPECT_FALSE(item.answer_prefix.empty());
       EXPECT_LT(ruler_question_begin(*file.task, item.user_text), item.user_text.size());
     }

@@ -9,6 +9,7 @@
 #include "datasets/training/prompt_kinds.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"
+#include "tests/datasets/training/made_up_corpus.h"
 
 namespace kvlab {
 namespace {
@@ -19,30 +20,9 @@ using ::testing::HasSubstr;
 // About four characters a token, like an English tokenizer.
 int64_t count_tokens(std::string_view text) { return static_cast<int64_t>(text.size()) / 4 + 1; }
 
-// A corpus of made-up prose with enough distinct words, written to disk and read back.
 TrainingCorpus make_corpus() {
   const auto dir = std::filesystem::path(::testing::TempDir()) / "kvlab_training_corpus";
-  SeededRandom random(7);
-  std::vector<std::string> words;
-  for (int i = 0; i < 400; ++i) {
-    words.push_back(random.from_alphabet("aeioubcdfglmnprst", random.between(4, 8)));
-  }
-  for (int d = 0; d < 12; ++d) {
-    std::string text;
-    for (int p = 0; p < 60; ++p) {
-      for (int s = 0; s < 4; ++s) {
-        text += "Every";
-        for (int w = 0; w < 11; ++w) {
-          text += " " + random.pick(words);
-        }
-        text += ". ";
-      }
-      text += "\n\n";
-    }
-    const std::string name = d % 4 == 0 ? "code/file" + std::to_string(d) + ".py.txt"
-                                        : "prose/file" + std::to_string(d) + ".txt";
-    EXPECT_TRUE(write_file(dir / name, text).ok());
-  }
+  EXPECT_TRUE(write_made_up_corpus(dir).ok());
   return load_training_corpus(dir).value();
 }
 

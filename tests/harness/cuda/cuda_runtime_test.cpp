@@ -15,6 +15,7 @@
 #include "harness/model/attention.h"
 #include "harness/model/causal_lm.h"
 #include "methods/attention_mass_at.h"
+#include "methods/lookahead_kv/adapter.h"
 #include "tests/harness/model/golden_file.h"
 
 namespace kvlab {
@@ -148,6 +149,28 @@ TEST_F(CudaRuntimeTest, TinyModelsDecodeAsOnTheCpu) {
     }
     EXPECT_LT(largest_difference(logits[0], logits[1]), 1e-3) << name;
   }
+}
+
+TEST_F(CudaRuntimeTest, AnAdaptersRowsEqualTheCpus) {
+  const auto dir = golden_dir() / "models" / "tiny-gqa";
+  const auto config = ModelConfig::load(dir).value();
+  const auto adapter =
+      LookaheadAdapter::initialise(config, LookaheadShape::paper(), at::Tensor(), /*seed=*/2);
+  for (const auto& [name, tensor] : adapter->named_tensors()) {
+    if (name.ends_with("lora_B")) {
+      tensor.uniform_(-0.1, 0.1, generator_);  // zero at the start: the update would be nothing
+    }
+  }
+  const std::vector<int32_t> ids = {5, 9, 2, 7, 11, 3, 8, 4};
+  std::vector<at::Tensor> queries;
+  for (const at::Device device : {at::Device(at::kCPU), at::Device(at::kCUDA)}) {
+    const auto model = CausalLm::load(dir, {.dtype = at::kFloat, .device = device}).value();
+    const auto state = model->prefill(ids, {}).value();
+    const auto rows = model->run_rows(*state, adapter->tokens(), adapter.get());
+    ASSERT_TRUE(rows.ok()) << rows.status();
+    queries.push_back(rows->queries.back().to(at::kCPU));
+  }
+  EXPECT_LT(largest_difference(queries[0], queries[1]), 1e-4);
 }
 
 }  // namespace

@@ -97,6 +97,22 @@ TEST_F(SweepRun, ABudgetThatCoversThePromptGivesTheFullCachesReply) {
   }
 }
 
+TEST_F(SweepRun, AFullCacheOutsideItsSanityBandEndsTheRunAndKeepsItsRows) {
+  sweep_["methods"] = {"full"};
+  sweep_["benchmarks"][0]["tasks"] = {"niah_single_1"};
+  sweep_["benchmarks"][0]["samples"] = 3;
+  // Two full-cache cells a sample: the band is judged although no sample ends with exactly three.
+  sweep_["question_aware"] = {true, false};
+  sweep_["sanity"] = {{"after_samples", 2}, {"bands", {{"niah_single_1", {50, 100}}}}};
+  ASSERT_EQ(run(sweep_, "sound.sqlite"), 0) << log("sound.sqlite");
+  EXPECT_EQ(replies("sound.sqlite").size(), 6U);
+  sweep_["sanity"]["bands"]["niah_single_1"] = {0, 10};
+  EXPECT_NE(run(sweep_, "broken.sqlite"), 0);
+  EXPECT_THAT(log("broken.sqlite"),
+              ::testing::AllOf(HasSubstr("sanity band of 0 to 10"), HasSubstr("niah_single_1")));
+  EXPECT_EQ(replies("broken.sqlite").size(), 4U);
+}
+
 TEST_F(SweepRun, BadSweepsAreRefusedBeforeAnythingRuns) {
   Json bad = sweep_;
   bad["methods"].push_back("snapkw");

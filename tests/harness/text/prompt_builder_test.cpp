@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "harness/base/files.h"
+#include "harness/base/json.h"
 #include "harness/base/sha256.h"
 
 namespace kvlab {
@@ -130,11 +131,18 @@ TEST(PromptBuilder, TheOfficialDoubleBosHasToBeNamed) {
 }
 
 TEST(PromptBuilder, RefusesBosTokensItDoesNotExpect) {
-  // The text brings one of its own behind the template's.
   const auto prompt =
-      build_prompt({.user_text = "<s>hi", .chat_template = true}, with_bos(), format_with("<s>"));
+      build_prompt({.user_text = "<s><s>hi", .chat_template = false}, with_bos(), {});
   EXPECT_THAT(std::string(prompt.status().message()),
               HasSubstr("starts with 2 BOS tokens, expected 1"));
+}
+
+TEST(PromptBuilder, ATextInATemplateGetsNoSecondOne) {
+  for (const char* text : {"<s>[hi]", "<end>hi"}) {
+    const auto prompt = build_prompt({.user_text = text}, with_bos(), format_with("<s>["));
+    EXPECT_THAT(std::string(prompt.status().message()), HasSubstr("\"chat_template\": false"));
+    EXPECT_TRUE(build_prompt({.user_text = text, .chat_template = false}, with_bos(), {}).ok());
+  }
 }
 
 TEST(PromptBuilder, CountsBosTokensInsideTheText) {
@@ -261,7 +269,7 @@ TEST(PromptBuilder, FactsShowWhereTheTextEnds) {
   const auto prompt =
       build_prompt({.user_text = text, .chat_template = false}, with_bos(), {}).value();
   EXPECT_EQ(prompt.facts.text_tail, std::string(239, 'y'));  // no half of the two-byte letter
-  EXPECT_EQ(prompt_facts_json(prompt.facts)["leading_bos"], 1);
+  EXPECT_EQ(prompt.facts.leading_bos, 1);
 }
 
 }  // namespace

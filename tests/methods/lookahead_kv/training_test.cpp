@@ -13,6 +13,10 @@ namespace {
 
 class Recorder final : public TrainingObserver {
  public:
+  void on_start(int64_t steps_done, int64_t total_steps) override {
+    started_at = steps_done;
+    total = total_steps;
+  }
   absl::Status on_step(const TrainingStep& step) override {
     losses.push_back(step.loss);
     return stop_after > 0 && static_cast<int64_t>(losses.size()) == stop_after
@@ -25,6 +29,7 @@ class Recorder final : public TrainingObserver {
   }
   std::vector<double> losses;
   std::vector<double> held_out;
+  int64_t started_at = 0, total = 0;
   int64_t stop_after = 0;
 };
 
@@ -85,6 +90,8 @@ TEST_F(Training, ResumedRunsGiveTheNumbersOfAnUnbrokenOne) {
   EXPECT_FALSE(run(parts_dir, first).ok());
   Recorder second;
   ASSERT_TRUE(run(parts_dir, second).ok());
+  EXPECT_EQ(second.started_at, 3);
+  EXPECT_EQ(second.total, 8);
   std::vector<double> joined(first.losses.begin(), first.losses.begin() + 3);
   joined.insert(joined.end(), second.losses.begin(), second.losses.end());
   EXPECT_EQ(joined, whole.losses);
@@ -111,6 +118,29 @@ TEST_F(Training, KeptPassesGiveTheSameNumbers) {
   ASSERT_TRUE(run(fresh("kvlab_train_kept"), second, kept_dir).ok());
   EXPECT_EQ(second.losses, without.losses);
   EXPECT_EQ(second.held_out, without.held_out);
+}
+
+TEST_F(Training, ASecondStageNamesTheFirstAndMustHaveItsShape) {
+  const auto first_dir = fresh("kvlab_train_stage_1");
+  Recorder first;
+  ASSERT_TRUE(run(first_dir, first).ok());
+  recipe_.start_from = first_dir / "adapter.safetensors";
+  recipe_.hash = "second";
+  const auto second_dir = fresh("kvlab_train_stage_2");
+  Recorder second;
+  ASSERT_TRUE(run(second_dir, second).ok());
+  EXPECT_LT(second.held_out.front(), first.held_out.front());
+  const auto load = [&](const std::filesystem::path& dir) {
+    return LookaheadAdapter::load(dir / "adapter.safetensors", frozen_->config, {}).value();
+  };
+  const auto metadata = load(second_dir)->metadata();
+  EXPECT_EQ(metadata.at("start_from_hash"), load(first_dir)->content_hash());
+  EXPECT_THAT(metadata.at("start_from"), ::testing::HasSubstr(R"("recipe_hash":"recipe")"));
+
+  recipe_.shape.rank = 2;
+  Recorder third;
+  EXPECT_THAT(message_of(run(fresh("kvlab_train_stage_3"), third).status()),
+              ::testing::AllOf(::testing::HasSubstr("rank 2"), ::testing::HasSubstr("start_from")));
 }
 
 TEST_F(Training, ACheckpointOfAnotherRecipeIsRefused) {
