@@ -147,20 +147,23 @@ absl::StatusOr<Json> resolve_params(const MethodInfo& info, const Json& params) 
   return resolved;
 }
 
-absl::StatusOr<std::unique_ptr<EvictionPolicy>> make_policy(std::string_view name,
-                                                            const Json& params) {
-  const std::vector<MethodInfo>& infos = list_methods();
-  for (size_t i = 0; i < infos.size(); ++i) {
-    if (infos[i].name == name) {
-      KVLAB_ASSIGN_OR_RETURN(const Json resolved, resolve_params(infos[i], params));
-      return method_definitions()[i].make(resolved);
-    }
-  }
+absl::StatusOr<const MethodInfo*> find_method(std::string_view name) {
   std::vector<std::string> names;
-  for (const MethodInfo& info : infos) {
+  for (const MethodInfo& info : list_methods()) {
+    if (info.name == name) {
+      return &info;
+    }
     names.push_back(info.name);
   }
   return not_found("no method \"{}\"; there are: {}", name, fmt::join(names, ", "));
+}
+
+absl::StatusOr<std::unique_ptr<EvictionPolicy>> make_policy(std::string_view name,
+                                                            const Json& params) {
+  KVLAB_ASSIGN_OR_RETURN(const MethodInfo* info, find_method(name));
+  KVLAB_ASSIGN_OR_RETURN(const Json resolved, resolve_params(*info, params));
+  const auto index = static_cast<size_t>(info - list_methods().data());
+  return method_definitions()[index].make(resolved);
 }
 
 }  // namespace kvlab

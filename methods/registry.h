@@ -43,6 +43,9 @@ struct MethodInfo {
 
 const std::vector<MethodInfo>& list_methods();
 
+// An unknown name is an error that lists the known ones.
+absl::StatusOr<const MethodInfo*> find_method(std::string_view name);
+
 // `params` overrides defaults; unknown names, unknown parameters and bad values are errors that
 // list what is valid. Null counts as {}.
 absl::StatusOr<std::unique_ptr<EvictionPolicy>> make_policy(std::string_view name,

@@ -2,13 +2,13 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <cstdio>
 #include <numeric>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "harness/base/clock.h"
 #include "harness/base/json.h"
 #include "harness/base/status.h"
 #include "harness/base/version.h"
@@ -18,8 +18,6 @@
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 struct Flags {
   std::string model;
@@ -37,10 +35,6 @@ struct Shape {
   int64_t arms = 0;
   int64_t length = 0;
 };
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 absl::StatusOr<Shape> parse_shape(const std::string& text) {
   Shape shape;

@@ -1,17 +1,18 @@
 #include "harness/bench/bench_runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
 #include <filesystem>
 #include <random>
 
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/status.h"
 #include "harness/bench/machine_state.h"
 #include "harness/bench/tensor_memory.h"
 #include "harness/generation/greedy.h"
 #include "harness/generation/layer_eviction.h"
+#include "harness/model/load_options.h"
 #include "harness/model/threads.h"
 #include "methods/lookahead_kv/adapter.h"
 #include "methods/lookahead_kv/adapter_files.h"
@@ -20,21 +21,11 @@
 namespace kvlab {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
 // Waits for a device that works on its own.
 void synchronize(at::Device device) {
   if (!device.is_cpu()) {
     at::zeros({1}, at::TensorOptions().dtype(at::kFloat).device(device)).item<float>();
   }
-}
-
-at::ScalarType scalar_type(const std::string& dtype) {
-  return dtype == "float32" ? at::kFloat : at::kBFloat16;
 }
 
 // What must exist, and for how long, to decode.
@@ -52,14 +43,13 @@ BenchRunner::~BenchRunner() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::make(BenchConfig config, Device device) {
+absl::StatusOr<std::unique_ptr<BenchRunner>> BenchRunner::make(BenchConfig config,
+                                                               std::optional<Device> device) {
   std::unique_ptr<BenchRunner> runner(new BenchRunner());
   runner->config_ = std::move(config);
   runner->device_ = std::move(device);
   const BenchConfig& c = runner->config_;
-  LoadOptions load;
-  load.dtype = scalar_type(c.dtype);
-  load.device = c.device == "cuda" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  KVLAB_ASSIGN_OR_RETURN(const LoadOptions load, parse_load_options(c.dtype, c.device));
   if (c.random_weights) {
     KVLAB_ASSIGN_OR_RETURN(runner->model_, CausalLm::random(c.model, load, c.seed));
   } else {
@@ -121,8 +111,7 @@ absl::Status BenchRunner::make_cells() {
       }
     }
     KVLAB_RETURN_IF_ERROR(with_context(policy->check(config_.model, std::nullopt), place));
-    const auto info = std::find_if(list_methods().begin(), list_methods().end(),
-                                   [&](const MethodInfo& m) { return m.name == method.name; });
+    KVLAB_ASSIGN_OR_RETURN(const MethodInfo* info, find_method(method.name));
     if (const std::string draft = resolved.value("draft_model", ""); !draft.empty()) {
       KVLAB_ASSIGN_OR_RETURN(sizes.draft_model, ModelConfig::load(model_path(draft)));
     }
@@ -169,7 +158,9 @@ std::vector<int32_t> BenchRunner::prompt(int64_t length) const {
 }
 
 void BenchRunner::predict(const BenchCell& cell, BenchMeasurement& m) const {
-  const CostModel model(config_.model, device_, config_.dtype == "float32" ? 4 : 2);
+  // Counts depend on no device.
+  const CostModel model(config_.model, device_.value_or(Device{}),
+                        config_.dtype == "float32" ? 4 : 2);
   const Cost prefill = model.prefill(cell.length);
   const Cost step =
       model.decode_step(cell.arms, static_cast<double>(std::min(cell.budget, cell.length)) +
@@ -178,8 +169,10 @@ void BenchRunner::predict(const BenchCell& cell, BenchMeasurement& m) const {
   m.prefill_bytes = prefill.bytes;
   m.decode_flops = step.flops;
   m.decode_bytes = step.bytes;
-  m.predicted_prefill_s = prefill.seconds;
-  m.predicted_decode_step_s = step.seconds;
+  if (device_) {
+    m.predicted_prefill_s = prefill.seconds;
+    m.predicted_decode_step_s = step.seconds;
+  }
   m.weight_bytes = static_cast<int64_t>(model.weight_bytes());
   if (!cell.cost) {
     return;
@@ -189,7 +182,7 @@ void BenchRunner::predict(const BenchCell& cell, BenchMeasurement& m) const {
   const Cost eviction = model.eviction(method, cell.length, cell.budget).total();
   m.eviction_flops = eviction.flops;
   m.eviction_bytes = eviction.bytes;
-  m.predicted_eviction_s = eviction.seconds;
+  m.predicted_eviction_s = device_ ? eviction.seconds : 0;
   m.predicted_peak_bytes =
       model.peak_bytes(method, cell.length, cell.budget, cell.form == BenchForm::kByLayers);
 }

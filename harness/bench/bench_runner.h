@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,7 +45,9 @@ class BenchRunner final {
  public:
   // Loads or makes the model; makes and checks every policy. The adapter "random" of lookahead_kv
   // stands for one of the paper's shape with untrained numbers.
-  static absl::StatusOr<std::unique_ptr<BenchRunner>> make(BenchConfig config, Device device);
+  // `device`: what predictions are made for; none: there are no predicted times.
+  static absl::StatusOr<std::unique_ptr<BenchRunner>> make(BenchConfig config,
+                                                           std::optional<Device> device);
   ~BenchRunner();
 
   const std::vector<BenchCell>& cells() const { return cells_; }
@@ -62,7 +65,7 @@ class BenchRunner final {
   void predict(const BenchCell& cell, BenchMeasurement& measurement) const;
 
   BenchConfig config_;
-  Device device_;
+  std::optional<Device> device_;
   std::shared_ptr<CausalLm> model_;
   std::unique_ptr<DraftModels> drafts_;
   Setting model_setting_;

@@ -3,6 +3,7 @@
 
 #include <CLI/CLI.hpp>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "benchmarks/kernels/machine_peaks.h"
@@ -61,8 +62,10 @@ class StoringObserver final : public BenchObserver {
   std::set<std::string> warnings_;  // each kind once
 };
 
-// This machine, as measured now. The GPU's figures are its data sheet's.
-absl::StatusOr<Device> this_device(const BenchConfig& config, const std::string& named) {
+// What predictions are made for: the device named, or this machine as measured now (a GPU by its
+// data sheet). None where its peak is not known: measuring needs no prediction.
+absl::StatusOr<std::optional<Device>> this_device(const BenchConfig& config,
+                                                  const std::string& named) {
   if (!named.empty()) {
     return find_device(named);
   }
@@ -75,18 +78,24 @@ absl::StatusOr<Device> this_device(const BenchConfig& config, const std::string&
         }
       }
     }
-    return failed_precondition(
-        "this GPU's figures are not known: name a device with --device-model");
+    say(stderr,
+        "no predictions: this GPU's figures are not known; --device-model names a device\n");
+    return std::nullopt;
   }
   const MachinePeaks& peaks = machine_peaks();
   Device device;
   device.name = "this machine";
-  const double bf16 = peaks.bf16_gflops > 0 ? peaks.bf16_gflops : peaks.fp32_gflops;
-  device.flops_per_s = 1e9 * (config.dtype == "float32" ? peaks.fp32_gflops : bf16);
+  // bfloat16 may be widened and multiplied as float32, where that is faster.
+  device.flops_per_s =
+      1e9 * (config.dtype == "float32" ? peaks.fp32_gflops
+                                       : std::max(peaks.bf16_gflops, peaks.fp32_gflops));
   device.bytes_per_s = 1e9 * peaks.read_gbytes;
   if (!(device.flops_per_s > 0)) {
-    return failed_precondition(
-        "this processor's peak cannot be measured (no AVX-512): name a device with --device-model");
+    say(stderr,
+        "no predictions: this processor's peak cannot be measured (no AVX-512); --device-model "
+        "names "
+        "a device\n");
+    return std::nullopt;
   }
   return device;
 }
@@ -105,7 +114,10 @@ absl::Status bench(const BenchFlags& flags) {
   if (flags.db.empty() && !flags.list) {
     return invalid_argument("--db FILE is needed: where measurements go");
   }
-  KVLAB_ASSIGN_OR_RETURN(const Device device, this_device(config, flags.device));
+  std::optional<Device> device;
+  if (!flags.list) {
+    KVLAB_ASSIGN_OR_RETURN(device, this_device(config, flags.device));
+  }
   KVLAB_ASSIGN_OR_RETURN(const auto runner, BenchRunner::make(config, device));
   if (flags.list) {
     for (const BenchCell& cell : runner->cells()) {
@@ -118,11 +130,13 @@ absl::Status bench(const BenchFlags& flags) {
   Json machine = machine_info();
   machine["threads"] = compute_threads();
   machine["state"] = machine_state();
-  machine["cost_model"] = {{"device", device.name},
-                           {"flops_per_s", device.flops_per_s},
-                           {"bytes_per_s", device.bytes_per_s},
-                           {"compute_efficiency", device.compute_efficiency},
-                           {"memory_efficiency", device.memory_efficiency}};
+  if (device) {
+    machine["cost_model"] = {{"device", device->name},
+                             {"flops_per_s", device->flops_per_s},
+                             {"bytes_per_s", device->bytes_per_s},
+                             {"compute_efficiency", device->compute_efficiency},
+                             {"memory_efficiency", device->memory_efficiency}};
+  }
   KVLAB_ASSIGN_OR_RETURN(const auto store, ResultStore::open(flags.db, ResultStore::Mode::kCreate));
   KVLAB_ASSIGN_OR_RETURN(const int64_t run_id,
                          store->begin_run({.version = std::string(kvlab_version()),

@@ -17,6 +17,7 @@ using CommandAction = std::function<absl::Status()>;
 void add_bench_command(CLI::App& app, CommandAction& action);
 void add_compare_command(CLI::App& app, CommandAction& action);
 void add_data_command(CLI::App& app, CommandAction& action);
+void add_export_command(CLI::App& app, CommandAction& action);
 void add_generate_command(CLI::App& app, CommandAction& action);
 void add_list_command(CLI::App& app, CommandAction& action);
 void add_merge_command(CLI::App& app, CommandAction& action);

@@ -18,6 +18,7 @@ int main(int argc, char** argv) {
   kvlab::add_compare_command(app, action);
   kvlab::add_show_command(app, action);
   kvlab::add_merge_command(app, action);
+  kvlab::add_export_command(app, action);
   kvlab::add_generate_command(app, action);
   kvlab::add_select_command(app, action);
   kvlab::add_list_command(app, action);

@@ -3,42 +3,20 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <utility>
 
+#include "harness/base/clock.h"
 #include "harness/base/files.h"
 #include "harness/base/interrupt.h"
 #include "harness/base/json.h"
 #include "harness/base/status.h"
+#include "harness/model/load_options.h"
 #include "harness/model/threads.h"
 #include "harness/text/prompt_builder.h"
 #include "methods/registry.h"
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
-
-absl::StatusOr<LoadOptions> load_options(const ModelFlags& flags) {
-  LoadOptions options;
-  if (flags.dtype == "float32") {
-    options.dtype = at::kFloat;
-  } else if (flags.dtype == "bfloat16") {
-    options.dtype = at::kBFloat16;
-  } else {
-    return invalid_argument("--dtype \"{}\": choose float32 or bfloat16", flags.dtype);
-  }
-  if (flags.device == "cuda") {
-    options.device = at::kCUDA;
-  } else if (flags.device != "cpu") {
-    return invalid_argument("--device \"{}\": choose cpu or cuda", flags.device);
-  }
-  return options;
-}
 
 // key=value pairs; a value that is JSON (a number, true) is taken as such, anything else as text.
 absl::StatusOr<Json> parse_settings(const std::vector<std::string>& settings) {
@@ -59,15 +37,6 @@ absl::StatusOr<Json> parse_settings(const std::vector<std::string>& settings) {
   return params;
 }
 
-const MethodInfo* find_method(const std::string& name) {
-  for (const MethodInfo& info : list_methods()) {
-    if (info.name == name) {
-      return &info;
-    }
-  }
-  return nullptr;
-}
-
 absl::StatusOr<std::optional<ChosenMethod>> choose_method(const ModelFlags& flags) {
   if (flags.method.empty()) {
     if (!flags.budget.empty() || !flags.settings.empty()) {
@@ -78,8 +47,8 @@ absl::StatusOr<std::optional<ChosenMethod>> choose_method(const ModelFlags& flag
   KVLAB_ASSIGN_OR_RETURN(const Json params, parse_settings(flags.settings));
   ChosenMethod chosen;
   KVLAB_ASSIGN_OR_RETURN(chosen.policy, make_policy(flags.method, params));
-  const MethodInfo* info = find_method(flags.method);
-  const bool needs_budget = info == nullptr || info->needs_budget;
+  KVLAB_ASSIGN_OR_RETURN(const MethodInfo* info, find_method(flags.method));
+  const bool needs_budget = info->needs_budget;
   if (needs_budget && flags.budget.empty()) {
     return invalid_argument(
         "the method {} needs a --budget: entries per layer and KV head (128) or a share of the "
@@ -164,7 +133,7 @@ absl::StatusOr<BudgetSpec> parse_budget(const std::string& text) {
 absl::StatusOr<LoadedPrompt> load_prompt(const ModelFlags& flags, int64_t max_new_tokens) {
   const auto start = Clock::now();
   LoadedPrompt prompt;
-  KVLAB_ASSIGN_OR_RETURN(prompt.load_options, load_options(flags));
+  KVLAB_ASSIGN_OR_RETURN(prompt.load_options, parse_load_options(flags.dtype, flags.device));
   if (flags.threads < 0) {
     return invalid_argument("--threads {}: give a positive number, or 0 for all", flags.threads);
   }

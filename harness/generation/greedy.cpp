@@ -1,22 +1,16 @@
 #include "harness/generation/greedy.h"
 
 #include <algorithm>
-#include <chrono>
 #include <limits>
 #include <span>
 #include <utility>
 
+#include "harness/base/clock.h"
 #include "harness/base/status.h"
 #include "harness/kernels/argmax.h"
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool contains(std::span<const int32_t> ids, int64_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();

@@ -1,20 +1,14 @@
 #include "harness/generation/layer_eviction.h"
 
 #include <algorithm>
-#include <chrono>
 #include <optional>
 #include <utility>
 
+#include "harness/base/clock.h"
 #include "harness/base/status.h"
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 int64_t bytes_of(const at::Tensor& tensor) {
   return tensor.defined() ? static_cast<int64_t>(tensor.nbytes()) : 0;

@@ -1,20 +1,14 @@
 #include "harness/generation/policy_runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <list>
 
 #include "harness/base/check.h"
+#include "harness/base/clock.h"
 #include "harness/base/status.h"
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 bool contains(const std::vector<int32_t>& ids, int32_t id) {
   return std::find(ids.begin(), ids.end(), id) != ids.end();

@@ -1,15 +1,16 @@
 #include "harness/sweep/estimate.h"
 
 #include <algorithm>
-#include <chrono>
 #include <functional>
 #include <numeric>
 #include <span>
 #include <vector>
 
+#include "harness/base/clock.h"
 #include "harness/base/status.h"
 #include "harness/generation/greedy.h"
 #include "harness/model/causal_lm.h"
+#include "harness/model/load_options.h"
 #include "harness/model/weight_files.h"
 #include "harness/text/prompt_builder.h"
 
@@ -19,10 +20,6 @@ namespace {
 constexpr size_t kTrialTokens = 1024;
 constexpr int64_t kTrialSteps = 6;
 constexpr int64_t kTrialArms = 8;
-
-double now_s() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
 
 struct Rates {
   double prefill_s_per_token = 0;
@@ -39,20 +36,20 @@ absl::StatusOr<double> time_step(CausalLm& lm, const std::shared_ptr<const Promp
                         .first_logits = state->last_logits,
                         .max_new_tokens = kTrialSteps});
   }
-  const double start = now_s();
+  const Clock::time_point start = Clock::now();
   KVLAB_RETURN_IF_ERROR(decode_greedy(lm, std::move(requests)).status());
   // The first token comes from the prompt's logits.
-  return (now_s() - start) / static_cast<double>(kTrialSteps - 1);
+  return seconds_since(start) / static_cast<double>(kTrialSteps - 1);
 }
 
 absl::StatusOr<Rates> measure(CausalLm& lm, std::span<const int32_t> ids, int64_t chunk) {
   const PrefillOptions options{.chunk_size = chunk, .needs = {}};
   // The weights are read from disk by the first run.
   KVLAB_RETURN_IF_ERROR(lm.prefill(ids.first(std::min<size_t>(ids.size(), 32)), options).status());
-  const double start = now_s();
+  const Clock::time_point start = Clock::now();
   KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const PromptState> state, lm.prefill(ids, options));
   Rates rates;
-  rates.prefill_s_per_token = (now_s() - start) / static_cast<double>(ids.size());
+  rates.prefill_s_per_token = seconds_since(start) / static_cast<double>(ids.size());
   KVLAB_RETURN_IF_ERROR(time_step(lm, state, 1).status());
   KVLAB_ASSIGN_OR_RETURN(rates.step_s, time_step(lm, state, 1));
   KVLAB_ASSIGN_OR_RETURN(const double many, time_step(lm, state, kTrialArms));
@@ -73,9 +70,8 @@ absl::StatusOr<double> estimate_model(const SweepPlan& plan, const ModelPlan& mo
   if (first == model.samples.end()) {
     return 0.0;
   }
-  LoadOptions load;
-  load.dtype = plan.config.dtype == "float32" ? at::kFloat : at::kBFloat16;
-  load.device = plan.config.device == "cuda" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  KVLAB_ASSIGN_OR_RETURN(const LoadOptions load,
+                         parse_load_options(plan.config.dtype, plan.config.device));
   KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<CausalLm> lm, CausalLm::load(model.dir, load));
   KVLAB_ASSIGN_OR_RETURN(const BuiltPrompt prompt,
                          build_prompt(prompt_request(first->sample, /*split_question=*/false),

@@ -23,8 +23,7 @@ absl::StatusOr<std::vector<Arm>> make_arms(const SweepConfig& config) {
       return with_context(made.status(), place);
     }
     const std::shared_ptr<const EvictionPolicy> policy = std::move(made).value();
-    const auto info = std::find_if(list_methods().begin(), list_methods().end(),
-                                   [&](const MethodInfo& m) { return m.name == spec.name; });
+    KVLAB_ASSIGN_OR_RETURN(const MethodInfo* info, find_method(spec.name));
     std::vector<std::optional<BudgetSpec>> budgets = {std::nullopt};
     if (info->needs_budget) {
       budgets.assign(spec.budgets.begin(), spec.budgets.end());

@@ -1,24 +1,16 @@
 #include "harness/sweep/runner.h"
 
 #include <algorithm>
-#include <chrono>
 #include <new>
 #include <numeric>
 
 #include "harness/base/interrupt.h"
 #include "harness/base/sha256.h"
 #include "harness/base/status.h"
+#include "harness/model/load_options.h"
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double now_s() { return std::chrono::duration<double>(Clock::now().time_since_epoch()).count(); }
-
-at::ScalarType scalar_type(const std::string& dtype) {
-  return dtype == "float32" ? at::kFloat : at::kBFloat16;
-}
 
 SampleRecord sample_record(const SweepConfig& config, const ModelPlan& model,
                            const PlannedSample& planned, const BuiltPrompt& prompt,
@@ -67,7 +59,7 @@ double sample_work(int64_t prompt_tokens, int64_t max_new_tokens, int64_t arms) 
 
 absl::StatusOr<RunOutcome> SweepRunner::run() {
   KVLAB_ASSIGN_OR_RETURN(stored_, store_.stored_keys(options_.retry_failed));
-  deadline_ = options_.max_time_s > 0 ? now_s() + options_.max_time_s : 0;
+  start_ = Clock::now();
   observer_.on_start(summarize(plan_, stored_));
   for (const ModelPlan& model : plan_.models) {
     KVLAB_RETURN_IF_ERROR(run_model(model));
@@ -86,9 +78,8 @@ absl::Status SweepRunner::run_model(const ModelPlan& model) {
   if (!any) {
     return absl::OkStatus();
   }
-  LoadOptions load;
-  load.dtype = scalar_type(plan_.config.dtype);
-  load.device = plan_.config.device == "cuda" ? at::Device(at::kCUDA) : at::Device(at::kCPU);
+  KVLAB_ASSIGN_OR_RETURN(const LoadOptions load,
+                         parse_load_options(plan_.config.dtype, plan_.config.device));
   KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<CausalLm> lm, CausalLm::load(model.dir, load));
   DraftModels drafts(model.dir, load);
   for (const PlannedSample& planned : model.samples) {
@@ -96,7 +87,7 @@ absl::Status SweepRunner::run_model(const ModelPlan& model) {
       outcome_.interrupted = true;
       return absl::OkStatus();
     }
-    if (deadline_ > 0 && now_s() > deadline_) {
+    if (options_.max_time_s > 0 && seconds_since(start_) > options_.max_time_s) {
       outcome_.out_of_time = true;
       return absl::OkStatus();
     }
@@ -220,10 +211,10 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
   }
   PrefillOptions prefill{.chunk_size = plan_.config.prefill_chunk, .needs = {}};
   KVLAB_ASSIGN_OR_RETURN(prefill.needs, combined_needs(policies));
-  const double prefill_start = now_s();
+  const Clock::time_point prefill_start = Clock::now();
   KVLAB_ASSIGN_OR_RETURN(const std::shared_ptr<const PromptState> state,
                          lm.prefill(prompt_ids, prefill));
-  const double prefill_s = now_s() - prefill_start;
+  const double prefill_s = seconds_since(prefill_start);
 
   std::vector<SelectionRequest> requests;
   for (const Cell* cell : cells) {
@@ -272,10 +263,10 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
     record.timings.draft_s = selected->draft_s + selected->first_stage_s;
     const bool keeps_all = record.kept.total == state->prompt_len() * model.config.num_layers *
                                                     model.config.num_kv_heads;
-    const double compact_start = now_s();
+    const Clock::time_point compact_start = Clock::now();
     KvCache cache =
         keeps_all ? KvCache::full(state, room) : KvCache::compact(*state, selection, room);
-    record.timings.compact_s = now_s() - compact_start;
+    record.timings.compact_s = seconds_since(compact_start);
     if (cache.prompt_entries() != record.kept.total) {
       return absl::InternalError(
           to_absl(fmt::format("the cache of {} holds {} entries, its selection has {}",

@@ -14,6 +14,7 @@
 #include <string_view>
 #include <vector>
 
+#include "harness/base/clock.h"
 #include "harness/generation/policy_runner.h"
 #include "harness/model/causal_lm.h"
 #include "harness/sweep/plan.h"
@@ -86,7 +87,7 @@ class SweepRunner final {
   RunObserver& observer_;
   RunOutcome outcome_;
   absl::flat_hash_set<std::string> stored_;
-  double deadline_ = 0;
+  Clock::time_point start_;
   // Full-cache scores by model, benchmark, task, length and what the prefill sees.
   std::map<std::string, std::vector<double>> full_scores_;
 };

@@ -3,12 +3,12 @@
 #include <c10/core/GradMode.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <numeric>
 #include <random>
 
 #include "datasets/training/seeded_random.h"
+#include "harness/base/clock.h"
 #include "harness/base/interrupt.h"
 #include "harness/base/status.h"
 #include "methods/lookahead_kv/training/attention_target.h"
@@ -16,12 +16,6 @@
 
 namespace kvlab {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // The order of training samples: a fresh shuffle for every pass, known from the seed alone, so that
 // a resumed run sees what an unbroken one would.

@@ -110,6 +110,17 @@ TEST(BenchRunner, MeasuresEveryCellInEveryRoundInAnotherOrder) {
   EXPECT_NE(orders[0], orders[1]);
 }
 
+TEST(BenchRunner, WithoutADeviceItMeasuresAndCountsButPredictsNothing) {
+  const auto runner = BenchRunner::make(tiny_config(), std::nullopt).value();
+  const BenchMeasurement m = runner->measure(runner->cells().back());
+  ASSERT_EQ(m.status, CellStatus::kOk) << m.reason;
+  EXPECT_GT(m.first_token_s, 0);
+  EXPECT_GT(m.prefill_flops, 0);
+  EXPECT_EQ(m.predicted_prefill_s, 0);
+  EXPECT_EQ(m.predicted_eviction_s, 0);
+  EXPECT_EQ(m.predicted_decode_step_s, 0);
+}
+
 TEST(BenchRunner, CountsCachesExactly) {
   const auto runner = BenchRunner::make(tiny_config(), some_device()).value();
   const ModelConfig config = tiny_config().model;

@@ -105,12 +105,12 @@ TEST_F(SweepRun, AFullCacheOutsideItsSanityBandEndsTheRunAndKeepsItsRows) {
   sweep_["question_aware"] = {true, false};
   sweep_["sanity"] = {{"after_samples", 2}, {"bands", {{"niah_single_1", {50, 100}}}}};
   ASSERT_EQ(run(sweep_, "sound.sqlite"), 0) << log("sound.sqlite");
-  EXPECT_EQ(replies("sound.sqlite").size(), 6U);
+  EXPECT_EQ(query("sound.sqlite", "SELECT COUNT(*) FROM scores"), 6);
   sweep_["sanity"]["bands"]["niah_single_1"] = {0, 10};
   EXPECT_NE(run(sweep_, "broken.sqlite"), 0);
   EXPECT_THAT(log("broken.sqlite"),
               ::testing::AllOf(HasSubstr("sanity band of 0 to 10"), HasSubstr("niah_single_1")));
-  EXPECT_EQ(replies("broken.sqlite").size(), 4U);
+  EXPECT_EQ(query("broken.sqlite", "SELECT COUNT(*) FROM scores"), 4);
 }
 
 TEST_F(SweepRun, BadSweepsAreRefusedBeforeAnythingRuns) {

@@ -1,0 +1,98 @@
+#include "results/export_predictions.h"
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "harness/base/files.h"
+#include "harness/base/json.h"
+#include "harness/base/status.h"
+
+namespace kvlab {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A label as a folder's name.
+std::string folder_name(std::string label) {
+  for (char& c : label) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '.' || c == '_' || c == '-';
+    c = plain ? c : '_';
+  }
+  return label == "." || label == ".." ? "_" : label;
+}
+
+// Labels that several methods (with other parameters) have.
+absl::StatusOr<std::set<std::string>> shared_labels(const Database& db) {
+  KVLAB_ASSIGN_OR_RETURN(
+      Statement select,
+      db.prepare("SELECT label FROM methods GROUP BY label HAVING COUNT(DISTINCT hash) > 1"));
+  std::set<std::string> labels;
+  while (true) {
+    KVLAB_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) {
+      return labels;
+    }
+    labels.insert(select.text(0));
+  }
+}
+
+absl::Status check_empty(const fs::path& out) {
+  std::error_code error;
+  if (fs::exists(out) && !fs::is_empty(out, error)) {
+    return failed_precondition("{}: is there and not an empty folder; name another one",
+                               out.string());
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Database& db,
+                                                                   const fs::path& out) {
+  KVLAB_RETURN_IF_ERROR(check_empty(out));
+  KVLAB_ASSIGN_OR_RETURN(const std::set<std::string> shared, shared_labels(db));
+  KVLAB_ASSIGN_OR_RETURN(
+      Statement select,
+      db.prepare("SELECT c.model, c.protocol, c.label, c.method_hash, c.budget, c.question_aware, "
+                 "c.task, y.reply, s.reference_answers, s.extra, c.sample "
+                 "FROM cells AS c JOIN results AS r ON r.id = c.result_id "
+                 "JOIN prompts AS q ON q.id = r.prompt_id JOIN samples AS s ON s.id = q.sample_id "
+                 "JOIN replies AS y ON y.result_id = c.result_id "
+                 "WHERE c.benchmark = 'longbench' AND c.status = 'ok' "
+                 "ORDER BY c.task, c.sample_index, c.sample"));
+  std::map<fs::path, std::string> files;
+  while (true) {
+    KVLAB_ASSIGN_OR_RETURN(const bool row, select.step());
+    if (!row) {
+      break;
+    }
+    std::string method = select.text(2);
+    if (shared.contains(method)) {
+      method += "-" + select.text(3).substr(0, 8);
+    }
+    method += "-" + select.text(4) + (select.int64(5) != 0 ? "" : "-question-unaware");
+    const std::string origin = fmt::format("{}, sample {}", db.path().string(), select.text(10));
+    KVLAB_ASSIGN_OR_RETURN(const Json answers, parse_json(select.text_view(8), origin));
+    KVLAB_ASSIGN_OR_RETURN(const Json extra, parse_json(select.text_view(9), origin));
+    const fs::path file = out / folder_name(select.text(0)) / folder_name(select.text(1)) /
+                          folder_name(method) / (folder_name(select.text(6)) + ".jsonl");
+    files[file] += dump_json({{"pred", select.text(7)},
+                              {"answers", answers},
+                              {"all_classes", extra.value("classes", Json())},
+                              {"length", extra.value("word_length", int64_t{0})}}) +
+                   "\n";
+  }
+  if (files.empty()) {
+    return not_found("{}: holds no LongBench replies", db.path().string());
+  }
+  std::vector<fs::path> written;
+  for (const auto& [path, lines] : files) {
+    KVLAB_RETURN_IF_ERROR(write_file(path, lines));
+    written.push_back(path);
+  }
+  return written;
+}
+
+}  // namespace kvlab
