@@ -79,8 +79,9 @@ class Benchmark {
   virtual std::string_view summary() const = 0;  // one line for `kvlab list benchmarks`
   virtual std::vector<std::string> tasks() const = 0;
 
-  // Named, stored settings that move scores (protocols.md 2.9), after defaults are resolved:
-  // the same Json means comparable rows. `params` is the benchmark's object in the sweep file.
+  // Named, stored settings that move scores (docs/protocols.md, docs/longbench.md), after defaults
+  // are resolved: the same Json means comparable rows. `params` is the benchmark's object in the
+  // sweep file.
   virtual absl::StatusOr<Json> resolve_protocol(const Json& params) const = 0;
 
   // Samples for `params` (keys are the benchmark's own: tasks, lengths, samples, seed, file, ...).

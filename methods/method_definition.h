@@ -19,7 +19,7 @@ struct MethodDefinition {
   std::function<absl::StatusOr<std::unique_ptr<EvictionPolicy>>(const Json& params)> make;
 };
 
-// Every method, in the order in which tables list them. presets.cpp: one line a method.
+// Every method, in the order in which tables list them. presets.h: one line a method.
 const std::vector<MethodDefinition>& method_definitions();
 
 // Defaults, then the variant's, then `params`. Errors name the method and the parameter and say

@@ -5,8 +5,8 @@ The template is rendered with Jinja2 around a sentinel in the user's place; kvla
 joins the text before and after it. Thinking is off (enable_thinking=False) and the date that some
 templates print is fixed, so that a prompt never changes from one day to the next.
 
-    python scripts/render_prompt_format.py MODEL_DIR...
-    python scripts/render_prompt_format.py MODEL_DIR --template other_template.jinja
+    ~/.cache/kvlab/python/bin/python scripts/render_prompt_format.py MODEL_DIR...
+    ~/.cache/kvlab/python/bin/python scripts/render_prompt_format.py MODEL_DIR --template other_template.jinja
 """
 
 import argparse

@@ -69,14 +69,6 @@ absl::StatusOr<TrainingMix> TrainingMix::parse(const Json& object, std::string_v
   return mix;
 }
 
-Json TrainingMix::to_json() const {
-  return {{"num_prompts", num_prompts},
-          {"min_tokens", min_tokens},
-          {"max_tokens", max_tokens},
-          {"seed", seed},
-          {"weights", weights}};
-}
-
 std::vector<TrainingPrompt> build_training_prompts(const TrainingCorpus& corpus,
                                                    const TrainingMix& mix,
                                                    const TokenCounter& count) {

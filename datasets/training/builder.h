@@ -24,7 +24,6 @@ struct TrainingMix {
 
   // Reads the "data" object of a recipe. Unknown kinds are an error that lists the known ones.
   static absl::StatusOr<TrainingMix> parse(const Json& object, std::string_view origin);
-  Json to_json() const;
 };
 
 // Prompt i depends on the mix's seed, its weights and i only, so a longer set begins with the

@@ -19,6 +19,9 @@ struct PromptContext {
   int64_t tokens;  // wanted prompt length
 };
 
+// Room for the instruction, the question and the chat template.
+constexpr int64_t kOverheadTokens = 120;
+
 using PromptMaker = TrainingPrompt (*)(const PromptContext& context, SeededRandom& random);
 
 struct PromptKind {

@@ -7,8 +7,6 @@
 namespace kvlab {
 namespace {
 
-constexpr int64_t kOverheadTokens = 120;
-
 // First sentence-like part of a paragraph, on one line.
 std::string first_words(const std::string& paragraph, size_t max_characters) {
   std::string line = paragraph.substr(0, max_characters);

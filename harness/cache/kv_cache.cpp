@@ -182,10 +182,4 @@ void KvCache::advance(int64_t tokens) {
   next_position_ += tokens;
 }
 
-void KvCache::truncate_new(int64_t num_new) {
-  KVLAB_CHECK(num_new >= 0 && num_new <= num_new_);
-  next_position_ -= num_new_ - num_new;
-  num_new_ = num_new;
-}
-
 }  // namespace kvlab

@@ -57,8 +57,6 @@ class KvCache final {
 
   // After every layer has written row `num_new()` of each new_keys/new_values.
   void advance(int64_t tokens);
-  // Forgets appended tokens beyond the first `num_new`.
-  void truncate_new(int64_t num_new);
 
   // Tensors behind the views, for device code: per layer, per head [len, head_dim].
   const std::vector<std::vector<at::Tensor>>& prompt_keys() const { return prompt_keys_; }

@@ -67,7 +67,7 @@ absl::Status generate(const GenerateFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(
       const std::vector<ArmReply> replies,
       decode_greedy(*prompt.model, std::move(requests),
-                    {.on_step = [](const BatchProgress&) { return !interrupted(); }}));
+                    {.on_step = [](int64_t /*steps*/) { return !interrupted(); }}));
   const ArmReply& reply = replies.front();
   const std::string text = prompt.tokenizer->decode(reply.token_ids, /*skip_special_tokens=*/true);
   if (!flags.json) {

@@ -143,7 +143,7 @@ absl::StatusOr<std::vector<ArmReply>> decode_greedy(CausalLm& model,
       arm.reply.decode_s = seconds_since(start);
       arm.reply.decode_share_s += share;
     }
-    if (options.on_step && !options.on_step({step, static_cast<int64_t>(running.size())})) {
+    if (options.on_step && !options.on_step(step)) {
       return absl::CancelledError("decoding was interrupted");
     }
   }

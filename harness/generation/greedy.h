@@ -38,14 +38,9 @@ struct ArmReply {
   double decode_share_s = 0;  // its steps' times, each divided by the arms that shared it
 };
 
-struct BatchProgress {
-  int64_t step = 0;  // steps done
-  int64_t arms_running = 0;
-};
-
 struct GreedyOptions {
-  // Called after every step; false stops the batch with a Cancelled error.
-  std::function<bool(const BatchProgress&)> on_step;
+  // Called after every step with the steps done; false stops the batch with a Cancelled error.
+  std::function<bool(int64_t steps)> on_step;
 };
 
 // The highest logit's id, the lowest among equals. NaN never wins; all NaN is an error.

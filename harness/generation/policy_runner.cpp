@@ -69,7 +69,7 @@ DraftPart add_draft(DraftRequest request, const SelectionSettings& settings,
 GreedyOptions greedy_options(const SelectionSettings& settings) {
   GreedyOptions options;
   if (settings.keep_going) {
-    options.on_step = [&settings](const BatchProgress&) { return settings.keep_going(); };
+    options.on_step = [&settings](int64_t /*steps*/) { return settings.keep_going(); };
   }
   return options;
 }

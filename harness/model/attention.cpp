@@ -26,10 +26,6 @@ bool inference_on_cpu(const ChunkAttentionArgs& args) {
          use_cpu_kernels(args.values);
 }
 
-at::Tensor widen(const at::Tensor& x) {
-  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-}
-
 // True where a query may look; [count, kv_end] for queries first .. first + count - 1, by position.
 at::Tensor visible_mask(int64_t first_position, int64_t count, int64_t kv_end, int64_t window,
                         at::Device device) {

@@ -8,11 +8,6 @@
 namespace kvlab {
 namespace {
 
-// float32 for reduced precision; float32 and double stay.
-at::Tensor widen(const at::Tensor& x) {
-  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
-}
-
 bool contiguous_rows(const at::Tensor& x) { return x.is_contiguous(); }
 
 at::Tensor rms_norm_plain(const at::Tensor& x, const at::Tensor& weight, double eps) {
@@ -38,6 +33,14 @@ at::Tensor rms_norm_fused(const at::Tensor& x, const at::Tensor* delta, const at
 }
 
 }  // namespace
+
+at::Tensor widen(const at::Tensor& x) {
+  return at::isReducedFloatingType(x.scalar_type()) ? x.to(at::kFloat) : x;
+}
+
+at::Tensor as_heads(const at::Tensor& x, int64_t head_dim) {
+  return x.view({x.size(0), x.size(1) / head_dim, head_dim}).transpose(0, 1);
+}
 
 bool use_cpu_kernels(const at::Tensor& tensor) {
   const auto type = tensor.scalar_type();

@@ -17,6 +17,12 @@ ElementType element_type(at::ScalarType type);  // kFloat or kBFloat16
 HeadRows head_rows(const at::Tensor& x);
 MutableHeadRows mutable_head_rows(const at::Tensor& x);
 
+// float32 for reduced precision; float32 and double stay.
+at::Tensor widen(const at::Tensor& x);
+
+// x [rows, heads * head_dim] as [heads, rows, head_dim], a view.
+at::Tensor as_heads(const at::Tensor& x, int64_t head_dim);
+
 // x / sqrt(mean(x^2) + eps) * weight over the last dimension.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps);
 

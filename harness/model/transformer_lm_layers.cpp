@@ -35,11 +35,6 @@ struct TransformerLm::LayerChunk {
 
 namespace {
 
-// x [rows, heads * head_dim] as [heads, rows, head_dim], a view.
-at::Tensor as_heads(const at::Tensor& x, int64_t head_dim) {
-  return x.view({x.size(0), x.size(1) / head_dim, head_dim}).transpose(0, 1);
-}
-
 absl::Status check_appended(const LayerPrefillOptions& options, const ModelConfig& config) {
   const at::Tensor& rows = options.appended.embeddings;
   if (!rows.defined()) {

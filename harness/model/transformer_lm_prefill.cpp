@@ -43,11 +43,6 @@ std::shared_ptr<PromptState> new_prompt_state(const ModelConfig& config,
   return state;
 }
 
-// x [rows, heads * head_dim] as [heads, rows, head_dim], a view.
-at::Tensor as_heads(const at::Tensor& x, int64_t head_dim) {
-  return x.view({x.size(0), x.size(1) / head_dim, head_dim}).transpose(0, 1);
-}
-
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<PromptState>> TransformerLm::prefill(

@@ -292,7 +292,7 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
   std::vector<ArmReply> replies;
   if (!arms.empty()) {
     GreedyOptions greedy;
-    greedy.on_step = [](const BatchProgress&) { return !interrupted(); };
+    greedy.on_step = [](int64_t /*steps*/) { return !interrupted(); };
     KVLAB_ASSIGN_OR_RETURN(replies, decode_greedy(lm, std::move(arms), greedy));
   }
   const auto finish = [&](Cell* cell, const ArmReply& reply) -> absl::Status {

@@ -38,7 +38,8 @@ absl::StatusOr<std::string> current_template_hash(const std::filesystem::path& m
 }
 
 std::string how_to_make(const std::filesystem::path& model_dir) {
-  return fmt::format("python scripts/render_prompt_format.py {}", model_dir.string());
+  return fmt::format("{} scripts/render_prompt_format.py {}",
+                     (cache_dir() / "python" / "bin" / "python").string(), model_dir.string());
 }
 
 // Jinja's trim is Python's str.strip().

@@ -198,17 +198,6 @@ TEST_P(Decoding, ExtendIsWhatSingleStepsAreBitForBit) {
   }
 }
 
-TEST_P(Decoding, TruncatedTokensLeaveNothingBehind) {
-  KvCache cache = arm(4).cache;
-  KvCache untouched = arm(4).cache;
-  ASSERT_TRUE(model_->extend(random_ids(9, 1), cache, nullptr).ok());
-  cache.truncate_new(0);
-  EXPECT_EQ(cache.next_position(), prompt_->prompt_len());
-  const auto ids = random_ids(5, 2);
-  EXPECT_TRUE(
-      at::equal(*model_->extend(ids, cache, nullptr), *model_->extend(ids, untouched, nullptr)));
-}
-
 // A dense run where entries are masked away, written independently: float32 matrices in double.
 TEST_P(Decoding, ARaggedCacheGivesWhatADenseRunWithAMaskGives) {
   const Selection selection = ragged_selection(6);
@@ -327,11 +316,10 @@ TEST_P(Decoding, AnInterruptedBatchSaysSo) {
   std::vector<ArmRequest> requests;
   requests.push_back(arm(0));
   int64_t calls = 0;
-  const auto replies =
-      decode_greedy(*model_, std::move(requests), {.on_step = [&](const BatchProgress& progress) {
-        ++calls;
-        return progress.step < 3;
-      }});
+  const auto replies = decode_greedy(*model_, std::move(requests), {.on_step = [&](int64_t steps) {
+    ++calls;
+    return steps < 3;
+  }});
   EXPECT_EQ(replies.status().code(), absl::StatusCode::kCancelled);
   EXPECT_EQ(calls, 3);
 }

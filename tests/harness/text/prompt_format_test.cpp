@@ -142,7 +142,7 @@ TEST_F(PromptFormatTest, WithoutAFormatTheErrorSaysWhichCommandMakesIt) {
   const auto format = PromptFormat::load(dir_);
   ASSERT_FALSE(format.ok());
   EXPECT_THAT(message_of(format.status()),
-              HasSubstr("python scripts/render_prompt_format.py " + dir_.string()));
+              HasSubstr("/python scripts/render_prompt_format.py " + dir_.string()));
 }
 
 TEST_F(PromptFormatTest, AFormatWrittenByHandIsTaken) {
