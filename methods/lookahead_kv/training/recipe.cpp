@@ -30,6 +30,27 @@ absl::Status refuse_unknown_keys(const Json& object, std::initializer_list<std::
   return absl::OkStatus();
 }
 
+// The file, over what its "base" says; so a recipe that changes one number is a few lines.
+absl::StatusOr<Json> read_with_base(const std::filesystem::path& path, int depth) {
+  constexpr int kDeepest = 8;
+  const std::string origin = path.string();
+  KVLAB_ASSIGN_OR_RETURN(Json own, read_json_file(path, {.allow_comments = true}));
+  KVLAB_RETURN_IF_ERROR(refuse_unknown_keys(
+      own, {"comment", "base", "model", "adapter", "data", "training"}, origin));
+  if (!own.contains("base")) {
+    return own;
+  }
+  KVLAB_ASSIGN_OR_RETURN(const std::string base, json_get<std::string>(own, "base", origin));
+  if (depth == kDeepest) {
+    return invalid_argument("{}: \"base\" goes more than {} files deep; a circle?", origin,
+                            kDeepest);
+  }
+  KVLAB_ASSIGN_OR_RETURN(Json whole, read_with_base(path.parent_path() / base, depth + 1));
+  own.erase("base");
+  whole.merge_patch(own);
+  return whole;
+}
+
 absl::StatusOr<Json> section(const Json& file, const std::string& key, const std::string& origin) {
   const Json object = file.value(key, Json::object());
   if (!object.is_object()) {
@@ -145,9 +166,7 @@ absl::Status read_training(const Json& object, const std::string& origin, Traini
 
 absl::StatusOr<TrainingRecipe> load_training_recipe(const std::filesystem::path& path) {
   const std::string origin = path.string();
-  KVLAB_ASSIGN_OR_RETURN(const Json written, read_json_file(path, {.allow_comments = true}));
-  KVLAB_RETURN_IF_ERROR(
-      refuse_unknown_keys(written, {"comment", "model", "adapter", "data", "training"}, origin));
+  KVLAB_ASSIGN_OR_RETURN(const Json written, read_with_base(path, /*depth=*/0));
   KVLAB_ASSIGN_OR_RETURN(const Json file, expand_variables(written, origin));
   TrainingRecipe recipe;
   recipe.path = path;

@@ -42,11 +42,13 @@ struct TrainingRecipe {
   int64_t checkpoint_every = 10;  // steps
   std::vector<int64_t> recall_budgets = {64, 128};
 
-  Json source;       // as written
+  Json source;       // as written, with its bases merged in
   std::string hash;  // SHA-256 of `source`
 };
 
-// Errors name the file, the key and what would be valid; unknown keys are refused.
+// A recipe with "base" changes another one, named relative to it (RFC 7396: objects are merged key
+// by key, lists replaced). Errors name the file, the key and what would be valid; unknown keys are
+// refused.
 absl::StatusOr<TrainingRecipe> load_training_recipe(const std::filesystem::path& path);
 
 }  // namespace kvlab

@@ -28,14 +28,14 @@ TEST(ShippedConfigs, LoadAndNameKnownMethodsAndParameters) {
   const std::filesystem::path cache =
       std::filesystem::path(::testing::TempDir()) / "kvlab_shipped_configs";
   ::setenv("KVLAB_CACHE", cache.c_str(), 1);
-  // Adapters of models that are not at hand: making a policy reads no more than the header.
   ::setenv("KVLAB_ADAPTERS", (cache / "adapters").c_str(), 1);
-  std::filesystem::create_directories(cache / "adapters");
-  for (const char* name : {"smollm2-135m-instruct", "llama-3.1-8b-instruct", "qwen3-8b"}) {
-    ASSERT_TRUE(write_safetensors(cache / "adapters" / (std::string(name) + ".safetensors"), {},
-                                  {{"num_lookahead_tokens", "32"}})
-                    .ok());
-  }
+  ::setenv("KVLAB_RUNS", (cache / "runs").c_str(), 1);
+  // Adapters that are not at hand: making a policy reads no more than the header.
+  const auto pretend_adapter = [](const std::filesystem::path& path) {
+    std::filesystem::create_directories(path.parent_path());
+    ASSERT_TRUE(write_safetensors(path, {}, {{"num_lookahead_tokens", "32"}}).ok());
+  };
+  pretend_adapter(cache / "adapters" / "smollm2-135m-instruct.safetensors");
   const auto files = shipped_sweeps();
   EXPECT_GE(files.size(), 5U);
   for (const std::filesystem::path& file : files) {
@@ -50,6 +50,9 @@ TEST(ShippedConfigs, LoadAndNameKnownMethodsAndParameters) {
     const auto config = load_sweep_config(file);
     ASSERT_TRUE(config.ok()) << config.status();
     for (const MethodSpec& method : config->methods) {
+      if (method.params.contains("adapter")) {
+        pretend_adapter(method.params.at("adapter").get<std::string>());
+      }
       const auto policy = make_policy(method.name, method.params);
       EXPECT_TRUE(policy.ok()) << policy.status();
     }
