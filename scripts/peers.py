@@ -1,15 +1,14 @@
-"""The Python environment of what kvlab is compared with: transformers and kvpress on the full torch.
+"""The Python environments of what kvlab is compared with.
 
-`use_peers()` at the top of a script makes it run there: the first time it installs scripts/peers.lock
-(about 5 minutes and 6 GB) into KVLAB_PEERS, or `peers` in KVLAB_CACHE (~/.cache/kvlab).
+`use_peers()` at the top of a script makes it run in one: the first time it installs a lock file, by
+default scripts/peers.lock (transformers and kvpress on the full torch; about 5 minutes and 6 GB), into
+a folder of KVLAB_CACHE (~/.cache/kvlab); KVLAB_PEERS names another place for `peers`.
 """
 
 import os
 import pathlib
 import subprocess
 import sys
-
-LOCK = pathlib.Path(__file__).with_name("peers.lock")
 
 
 def cache_folder():
@@ -24,16 +23,18 @@ def build_folder():
     return pathlib.Path(__file__).resolve().parent.parent / "build" / "release"
 
 
-def use_peers():
-    folder = pathlib.Path(os.environ.get("KVLAB_PEERS") or cache_folder() / "peers")
+def use_peers(lock_name="peers.lock", folder_name="peers"):
+    lock = pathlib.Path(__file__).with_name(lock_name)
+    named = os.environ.get("KVLAB_PEERS") if folder_name == "peers" else None
+    folder = pathlib.Path(named or cache_folder() / folder_name)
     python = folder / "bin" / "python"
     stamp = folder / ".kvlab-lock"
-    wanted = LOCK.read_text(encoding="utf-8")
+    wanted = lock.read_text(encoding="utf-8")
     if not stamp.is_file() or stamp.read_text(encoding="utf-8") != wanted:
-        print(f"installing {LOCK.name} into {folder}", file=sys.stderr)
+        print(f"installing {lock.name} into {folder}", file=sys.stderr)
         subprocess.run([sys.executable, "-m", "venv", str(folder)], check=True)
         subprocess.run([str(python), "-m", "pip", "install", "--disable-pip-version-check", "--quiet",
-                        "-r", str(LOCK)], check=True)
+                        "-r", str(lock)], check=True)
         stamp.write_text(wanted, encoding="utf-8")
     if pathlib.Path(sys.prefix).resolve() != folder.resolve():
         os.execv(python, [str(python), *sys.argv])
