@@ -3,73 +3,20 @@
 #include <algorithm>
 
 #include "tests/harness/kernels/kernel_test_util.h"
+#include "tests/methods/attention_mass/random_problem.h"
 
 namespace kvlab {
 namespace {
 
-struct Problem {
-  AttentionMassArgs args;
-  Values queries{ElementType::kFloat32, 0};
-  Values keys{ElementType::kFloat32, 0};
-  Values extra_keys{ElementType::kFloat32, 0};
-  std::vector<int64_t> first_visible, visible, extra_visible;
-  std::vector<float> mass;
-
-  void bind() {
-    args.queries.data = queries.data();
-    args.keys.data = keys.data();
-    args.extra_keys.data = extra_keys.data();
-    args.first_visible = first_visible.empty() ? nullptr : first_visible.data();
-    args.visible = visible.empty() ? nullptr : visible.data();
-    args.extra_visible = extra_visible.empty() ? nullptr : extra_visible.data();
-    mass.assign(args.num_heads * args.num_keys, -1.0F);  // must be overwritten
-    args.mass = mass.data();
-  }
-};
-
-HeadRows layout(std::mt19937_64& random, int64_t rows, int64_t head_dim) {
-  HeadRows result;
-  result.row_stride = head_dim + pick(random, 0, 3);
-  result.head_stride = rows * result.row_stride + pick(random, 0, 9);
-  return result;
-}
+using Problem = MassProblem;
 
 Problem random_problem(std::mt19937_64& random, int64_t longest, int64_t num_keys = 0) {
-  Problem p;
-  AttentionMassArgs& a = p.args;
-  a.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
-  a.num_kv_heads = pick(random, 1, 2);
-  a.num_heads = a.num_kv_heads * pick(random, 1, 8);
-  a.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 16, 40});
-  a.num_rows = pick_of<int64_t>(random, {1, 2, 8, 12, 13, 24, 32, pick(random, 1, 70)});
-  a.num_keys = pick_of<int64_t>(
-      random, {1, 15, 16, 17, 31, 32, 33, pick(random, 1, std::max<int64_t>(1, longest))});
-  a.num_keys = num_keys > 0 ? num_keys : a.num_keys;
-  a.num_extra_keys = pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 70);
-  a.scale = pick_of(random, {0.5F, 1.0F, 2.0F}) / std::sqrt(static_cast<float>(a.head_dim));
-  a.reduction = pick_of(random, {RowReduction::kSum, RowReduction::kMean, RowReduction::kMax});
-  a.queries = layout(random, a.num_rows, a.head_dim);
-  a.keys = layout(random, a.num_keys, a.head_dim);
-  a.extra_keys = layout(random, a.num_extra_keys, a.head_dim);
-  p.queries = Values::random(a.type, a.num_heads * a.queries.head_stride, random);
-  p.keys = Values::random(a.type, a.num_kv_heads * a.keys.head_stride, random);
-  p.extra_keys = Values::random(a.type, a.num_kv_heads * a.extra_keys.head_stride, random);
-  const bool limits_first = pick(random, 0, 3) == 0;
-  const bool limits_last = pick(random, 0, 1) == 0;
-  const bool limits_extra = pick(random, 0, 1) == 0;
-  for (int64_t row = 0; row < a.num_rows; ++row) {
-    const int64_t last = limits_last ? pick(random, 0, a.num_keys) : a.num_keys;
-    if (limits_last) {
-      p.visible.push_back(last);
-    }
-    if (limits_first) {
-      p.first_visible.push_back(pick(random, 0, last));
-    }
-    if (limits_extra) {
-      p.extra_visible.push_back(pick(random, 0, a.num_extra_keys));
-    }
-  }
-  return p;
+  return random_mass_problem(random, {.group_sizes = {1, 2, 3, 4, 5, 6, 7, 8},
+                                      .head_dims = {64, 80, 96, 128, 256, 16, 40},
+                                      .row_counts = {1, 2, 8, 12, 13, 24, 32},
+                                      .key_counts = {1, 15, 16, 17, 31, 32, 33},
+                                      .longest = longest,
+                                      .num_keys = num_keys});
 }
 
 std::vector<double> expected_mass(const Problem& p, int64_t head) {

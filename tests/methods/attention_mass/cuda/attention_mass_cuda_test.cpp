@@ -6,77 +6,29 @@
 #include "methods/attention_mass/cuda/attention_mass_kernel.h"
 #include "tests/harness/kernels/cuda/kernel_target.h"
 #include "tests/harness/kernels/kernel_test_util.h"
+#include "tests/methods/attention_mass/random_problem.h"
 
 namespace kvlab {
 namespace {
 
-struct Problem {
-  AttentionMassArgs args;  // of the host
-  Values queries{ElementType::kFloat32, 0};
-  Values keys{ElementType::kFloat32, 0};
-  Values extra_keys{ElementType::kFloat32, 0};
-  std::vector<int64_t> first_visible, visible, extra_visible;
+using Problem = MassProblem;
 
-  // The CPU reference's [num_heads, num_keys].
-  std::vector<float> expected() {
-    std::vector<float> mass(args.num_heads * args.num_keys);
-    AttentionMassArgs host = args;
-    host.queries.data = queries.data();
-    host.keys.data = keys.data();
-    host.extra_keys.data = extra_keys.data();
-    host.first_visible = first_visible.empty() ? nullptr : first_visible.data();
-    host.visible = visible.empty() ? nullptr : visible.data();
-    host.extra_visible = extra_visible.empty() ? nullptr : extra_visible.data();
-    host.mass = mass.data();
-    attention_mass_reference(host);
-    return mass;
-  }
-};
-
-// Rows 16 bytes apart at least.
-HeadRows layout(std::mt19937_64& random, int64_t rows, int64_t head_dim) {
-  HeadRows result;
-  result.row_stride = head_dim + 8 * pick(random, 0, 2);
-  result.head_stride = rows * result.row_stride + 8 * pick(random, 0, 2);
-  return result;
+// Strides are multiples of eight elements: rows are read 16 bytes at a time.
+Problem random_problem(std::mt19937_64& random, int64_t longest, int64_t num_keys = 0) {
+  return random_mass_problem(random, {.group_sizes = {1, 2, 3, 4, 5, 6, 7, 8, 16},
+                                      .head_dims = {64, 80, 96, 128, 256, 8, 40},
+                                      .row_counts = {1, 2, 8, 24, 32},
+                                      .key_counts = {1, 63, 64, 65, 129},
+                                      .longest = longest,
+                                      .num_keys = num_keys,
+                                      .alignment = 8});
 }
 
-Problem random_problem(std::mt19937_64& random, int64_t longest, int64_t num_keys = 0) {
-  Problem p;
-  AttentionMassArgs& a = p.args;
-  a.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
-  a.num_kv_heads = pick(random, 1, 2);
-  a.num_heads = a.num_kv_heads * pick_of<int64_t>(random, {1, 2, 3, 4, 5, 6, 7, 8, 16});
-  a.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 8, 40});
-  a.num_rows = pick_of<int64_t>(random, {1, 2, 8, 24, 32, pick(random, 1, 70)});
-  a.num_keys = pick_of<int64_t>(
-      random, {1, 63, 64, 65, 129, pick(random, 1, std::max<int64_t>(1, longest))});
-  a.num_keys = num_keys > 0 ? num_keys : a.num_keys;
-  a.num_extra_keys = pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 70);
-  a.scale = pick_of(random, {0.5F, 1.0F, 2.0F}) / std::sqrt(static_cast<float>(a.head_dim));
-  a.reduction = pick_of(random, {RowReduction::kSum, RowReduction::kMean, RowReduction::kMax});
-  a.queries = layout(random, a.num_rows, a.head_dim);
-  a.keys = layout(random, a.num_keys, a.head_dim);
-  a.extra_keys = layout(random, a.num_extra_keys, a.head_dim);
-  p.queries = Values::random(a.type, a.num_heads * a.queries.head_stride, random);
-  p.keys = Values::random(a.type, a.num_kv_heads * a.keys.head_stride, random);
-  p.extra_keys = Values::random(a.type, a.num_kv_heads * a.extra_keys.head_stride, random);
-  const bool limits_first = pick(random, 0, 3) == 0;
-  const bool limits_last = pick(random, 0, 1) == 0;
-  const bool limits_extra = pick(random, 0, 1) == 0;
-  for (int64_t row = 0; row < a.num_rows; ++row) {
-    const int64_t last = limits_last ? pick(random, 0, a.num_keys) : a.num_keys;
-    if (limits_last) {
-      p.visible.push_back(last);
-    }
-    if (limits_first) {
-      p.first_visible.push_back(pick(random, 0, last));
-    }
-    if (limits_extra) {
-      p.extra_visible.push_back(pick(random, 0, a.num_extra_keys));
-    }
-  }
-  return p;
+// The CPU reference's [num_heads, num_keys].
+std::vector<float> reference_mass(Problem& p) {
+  p.bind();
+  attention_mass_reference(p.args);
+  return p.mass;
 }
 
 ScoreReduction random_reduction(std::mt19937_64& random, int64_t num_keys) {
@@ -155,7 +107,7 @@ TEST_P(CudaAttentionMassTest, AgreesWithTheReferenceOverRandomShapes) {
   for (int round = 0; round < 120; ++round) {
     Problem p = random_problem(random, 200);
     const std::vector<float> mass = run(p);
-    const std::vector<float> expected = p.expected();
+    const std::vector<float> expected = reference_mass(p);
     for (size_t i = 0; i < mass.size(); ++i) {
       ASSERT_NEAR(mass[i], expected[i], 5e-7 + 2e-5 * expected[i])
           << "round " << round << " head " << i / p.args.num_keys << " key " << i % p.args.num_keys
@@ -170,7 +122,7 @@ TEST_P(CudaAttentionMassTest, LongPromptsAgreeWithTheReference) {
   for (int round = 0; round < 3; ++round) {
     Problem p = random_problem(random, 0, pick(random, 1100, 1700));
     const std::vector<float> mass = run(p);
-    const std::vector<float> expected = p.expected();
+    const std::vector<float> expected = reference_mass(p);
     for (size_t i = 0; i < mass.size(); ++i) {
       ASSERT_NEAR(mass[i], expected[i], 1e-7 + 1e-4 * expected[i]) << "round " << round;
     }
@@ -256,8 +208,8 @@ TEST_P(CudaAttentionSumsTest, AgreeWithTheReferenceOverRandomShapesAndChunks) {
     host.kv_len = host.q_len + (pick(random, 0, 1) == 0 ? 0 : pick(random, 1, 150));
     host.scale = 1.0F / std::sqrt(static_cast<float>(host.head_dim));
     host.sliding_window = pick(random, 0, 2) == 0 ? pick(random, 1, host.kv_len + 3) : 0;
-    host.queries = layout(random, host.q_len, host.head_dim);
-    host.keys = layout(random, host.kv_len, host.head_dim);
+    host.queries = random_head_rows(random, host.q_len, host.head_dim, 8);
+    host.keys = random_head_rows(random, host.kv_len, host.head_dim, 8);
     host.sums_head_stride = host.kv_len + pick(random, 0, 5);
     const Values queries =
         Values::random(host.type, host.num_heads * host.queries.head_stride, random);
