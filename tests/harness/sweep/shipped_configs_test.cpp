@@ -16,7 +16,7 @@ std::vector<std::filesystem::path> shipped_sweeps() {
   std::vector<std::filesystem::path> files;
   const std::filesystem::path configs = std::filesystem::path(KVLAB_SOURCE_DIR) / "configs";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(configs)) {
-    const std::string folder = entry.path().parent_path().filename().string();
+    const std::string folder = entry.path().lexically_relative(configs).begin()->string();
     if (entry.path().extension() == ".json" && folder != "train" && folder != "bench") {
       files.push_back(entry.path());
     }

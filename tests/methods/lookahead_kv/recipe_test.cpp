@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cstdlib>
+#include <optional>
 
 #include "harness/base/files.h"
 #include "harness/base/status.h"
@@ -18,7 +19,13 @@ class Recipe : public ::testing::Test {
   void SetUp() override {
     std::filesystem::remove_all(dir_);
     ASSERT_TRUE(write_file(dir_ / "models" / "SmolLM2-135M-Instruct" / "config.json", "{}").ok());
+    if (const char* cache = std::getenv("KVLAB_CACHE")) {
+      cache_ = cache;
+    }
     ::setenv("KVLAB_CACHE", dir_.c_str(), 1);
+  }
+  void TearDown() override {
+    cache_ ? ::setenv("KVLAB_CACHE", cache_->c_str(), 1) : ::unsetenv("KVLAB_CACHE");
   }
 
   std::string error_of(const std::string& name) {
@@ -29,6 +36,7 @@ class Recipe : public ::testing::Test {
   }
 
   std::filesystem::path dir_ = std::filesystem::path(::testing::TempDir()) / "kvlab_recipes";
+  std::optional<std::string> cache_;  // of the tests that follow
 };
 
 TEST_F(Recipe, AllThatShipAreValid) {
