@@ -1,7 +1,6 @@
 #include "results/export_predictions.h"
 
 #include <map>
-#include <set>
 #include <string>
 
 #include "harness/base/files.h"
@@ -23,21 +22,6 @@ std::string folder_name(std::string label) {
   return label == "." || label == ".." ? "_" : label;
 }
 
-// Labels that several methods (with other parameters) have.
-absl::StatusOr<std::set<std::string>> shared_labels(const Database& db) {
-  KVLAB_ASSIGN_OR_RETURN(
-      Statement select,
-      db.prepare("SELECT label FROM methods GROUP BY label HAVING COUNT(DISTINCT hash) > 1"));
-  std::set<std::string> labels;
-  while (true) {
-    KVLAB_ASSIGN_OR_RETURN(const bool row, select.step());
-    if (!row) {
-      return labels;
-    }
-    labels.insert(select.text(0));
-  }
-}
-
 absl::Status check_empty(const fs::path& out) {
   std::error_code error;
   if (fs::exists(out) && !fs::is_empty(out, error)) {
@@ -52,14 +36,13 @@ absl::Status check_empty(const fs::path& out) {
 absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Database& db,
                                                                    const fs::path& out) {
   KVLAB_RETURN_IF_ERROR(check_empty(out));
-  KVLAB_ASSIGN_OR_RETURN(const std::set<std::string> shared, shared_labels(db));
   KVLAB_ASSIGN_OR_RETURN(
       Statement select,
       db.prepare("SELECT c.model, c.protocol, c.label, c.method_hash, c.budget, c.question_aware, "
-                 "c.task, y.reply, s.reference_answers, s.extra, c.sample "
-                 "FROM cells AS c JOIN results AS r ON r.id = c.result_id "
-                 "JOIN prompts AS q ON q.id = r.prompt_id JOIN samples AS s ON s.id = q.sample_id "
-                 "JOIN replies AS y ON y.result_id = c.result_id "
+                 "c.task, y.reply, s.reference_answers, s.extra, c.sample, "
+                 "(SELECT COUNT(DISTINCT hash) FROM methods WHERE label = c.label) "
+                 "FROM cells AS c JOIN replies AS y ON y.result_id = c.result_id "
+                 "JOIN samples AS s ON s.dataset = c.dataset AND s.sample_key = c.sample "
                  "WHERE c.benchmark = 'longbench' AND c.status = 'ok' "
                  "ORDER BY c.task, c.sample_index, c.sample"));
   std::map<fs::path, std::string> files;
@@ -69,7 +52,7 @@ absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Databas
       break;
     }
     std::string method = select.text(2);
-    if (shared.contains(method)) {
+    if (select.int64(11) > 1) {
       method += "-" + select.text(3).substr(0, 8);
     }
     method += "-" + select.text(4) + (select.int64(5) != 0 ? "" : "-question-unaware");

@@ -14,15 +14,14 @@ reported are medians with the smallest and the largest, and the ratios to llama.
 """
 
 import argparse
-import json
 import pathlib
 import statistics
-import subprocess
 import sys
 import time
 from importlib import metadata
 
 import peers
+from speed_program import run_speed_program
 
 WEIGHTS = ("bf16", "f16")
 
@@ -125,14 +124,9 @@ def run_llama_cpp(args, kind, flash):
 
 def run_kvlab(args):
     shape = f"1x{args.length}"
-    command = [str(args.kvlab_speed), "--model", str(peers.default_model()), "--dtype", "bfloat16",
-               "--length", str(args.length), "--tokens", str(args.tokens), "--threads",
-               str(args.threads), "--decode", shape]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"error: exit status {done.returncode} of {' '.join(command)}\n{done.stderr[-500:]}")
-    result = json.loads(done.stdout)
-    return result["prefill_s"] * 1000, result["decode_ms_per_step"][shape]
+    times = run_speed_program(args.kvlab_speed, peers.default_model(), "bfloat16", args.length,
+                              args.tokens, args.threads, [shape])
+    return times["prefill"], times[shape]
 
 
 def summary(values):

@@ -21,11 +21,11 @@ import os
 import pathlib
 import platform
 import statistics
-import subprocess
 import sys
 import time
 
 import peers
+from speed_program import run_speed_program
 
 
 def shape(text):
@@ -121,19 +121,8 @@ def time_decode(model, source, args, batch, length):
 
 
 def run_kvlab(args):
-    command = [str(args.kvlab_speed), "--model", str(args.model), "--dtype", args.dtype,
-               "--length", str(args.length), "--tokens", str(args.tokens),
-               "--threads", str(args.threads)]
-    if args.decode:
-        command += ["--decode", *(name_of(*one) for one in args.decode)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(f"error: exit status {done.returncode} of {' '.join(command)}\n{done.stderr[-500:]}")
-    result = json.loads(done.stdout)
-    times = {"prefill": result["prefill_s"] * 1000}
-    for one in args.decode:
-        times[name_of(*one)] = result["decode_ms_per_step"][name_of(*one)]
-    return times
+    return run_speed_program(args.kvlab_speed, args.model, args.dtype, args.length, args.tokens,
+                             args.threads, [name_of(*one) for one in args.decode])
 
 
 def run_transformers(args, model, ids, source):

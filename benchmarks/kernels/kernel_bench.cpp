@@ -11,10 +11,7 @@ namespace kvlab {
 void report_rates(benchmark::State& state, ElementType type, double flops, double bytes,
                   double seconds) {
   const MachinePeaks& peaks = machine_peaks();
-  // bfloat16 may be widened and multiplied as float32, where that is faster.
-  const double peak = type == ElementType::kBFloat16
-                          ? std::max(peaks.bf16_gflops, peaks.fp32_gflops)
-                          : peaks.fp32_gflops;
+  const double peak = peaks.gemm_gflops(type == ElementType::kBFloat16);
   state.counters["GFLOP/s"] = flops / seconds / 1e9;
   state.counters["GB/s"] = bytes / seconds / 1e9;
   if (peak > 0) {

@@ -1,12 +1,19 @@
 // What the machine itself can do, measured in the same run as the kernels.
 #pragma once
 
+#include <algorithm>
+
 namespace kvlab {
 
 struct MachinePeaks {
   double bf16_gflops = 0;  // of a bfloat16 GEMM's inner loop; 0 where there is no such instruction
   double fp32_gflops = 0;
   double read_gbytes = 0;  // reading memory far larger than the caches
+
+  // What a GEMM can reach: bfloat16 may be widened and multiplied as float32, where that is faster.
+  double gemm_gflops(bool bfloat16) const {
+    return bfloat16 ? std::max(bf16_gflops, fp32_gflops) : fp32_gflops;
+  }
 };
 
 // Measured once, with kernel_threads() threads, best of a few tries.

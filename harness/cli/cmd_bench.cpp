@@ -85,16 +85,12 @@ absl::StatusOr<std::optional<Device>> this_device(const BenchConfig& config,
   const MachinePeaks& peaks = machine_peaks();
   Device device;
   device.name = "this machine";
-  // bfloat16 may be widened and multiplied as float32, where that is faster.
-  device.flops_per_s =
-      1e9 * (config.dtype == "float32" ? peaks.fp32_gflops
-                                       : std::max(peaks.bf16_gflops, peaks.fp32_gflops));
+  device.flops_per_s = 1e9 * peaks.gemm_gflops(config.dtype == "bfloat16");
   device.bytes_per_s = 1e9 * peaks.read_gbytes;
   if (!(device.flops_per_s > 0)) {
     say(stderr,
-        "no predictions: this processor's peak cannot be measured (no AVX-512); --device-model "
-        "names "
-        "a device\n");
+        "no predictions: without AVX-512 this processor's peak cannot be measured; --device-model "
+        "names a device\n");
     return std::nullopt;
   }
   return device;

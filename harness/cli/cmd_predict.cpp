@@ -57,7 +57,8 @@ void add_predict_command(CLI::App& app, CommandAction& action) {
       app.add_subcommand("predict", "What methods would cost on another device, by arithmetic");
   command
       ->add_option("--model", flags->models,
-                   "smollm2-135m, llama-3.2-1b, llama-3.1-8b, llama-3.1-70b, llama-3.1-405b, or a folder with a "
+                   "smollm2-135m, llama-3.2-1b, llama-3.1-8b, llama-3.1-70b, llama-3.1-405b, or a "
+                   "folder with a "
                    "config.json; a list")
       ->delimiter(',')
       ->capture_default_str();

@@ -337,10 +337,13 @@ absl::Status SweepRunner::check_sanity(const ModelPlan& model, const PlannedSamp
       continue;
     }
     scores.push_back(cell.record.score);
+    if (scores.size() < enough) {
+      continue;
+    }
     const double mean =
         std::accumulate(scores.begin(), scores.end(), 0.0) / static_cast<double>(scores.size());
     const auto& [low, high] = band->second;
-    if (scores.size() == enough && (mean < low || mean > high)) {
+    if (mean < low || mean > high) {
       return failed_precondition(
           "the full cache scores {:.1f} on {} over {} samples, outside its sanity band of {} to "
           "{}: prompt, template or model are not what the sweep expects (kvlab run --show-prompt 0 "

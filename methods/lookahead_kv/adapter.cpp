@@ -95,7 +95,7 @@ absl::StatusOr<at::Tensor> read_tensor(const SafetensorsFile& file, const std::s
   const auto bytes = file.bytes(entry);
   at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(type));
   std::copy(bytes.begin(), bytes.end(), static_cast<std::byte*>(tensor.data_ptr()));
-  return tensor.to(options.device, options.dtype);
+  return tensor.to(options.dtype);
 }
 
 absl::Status check_base(const SafetensorsFile& file, const ModelConfig& config,
@@ -303,7 +303,7 @@ absl::StatusOr<std::shared_ptr<LookaheadAdapter>> LookaheadAdapter::load(
     return data_loss("{}: {} tensors, but this model and the adapter's targets have {}", origin,
                      header.tensors.size(), used);
   }
-  if (options.device.is_cpu() && options.dtype == at::kFloat) {
+  if (options.dtype == at::kFloat) {
     adapter->pack();
   }
   adapter->metadata_.insert(header.metadata.begin(), header.metadata.end());

@@ -63,10 +63,10 @@ class LookaheadAdapter final : public RowAdapter {
 
   struct LoadOptions {
     at::ScalarType dtype = at::kFloat;
-    at::Device device = at::kCPU;
     bool accept_unknown_base = false;  // a file without a base model's hash; a warning says so
   };
-  // Errors: not an adapter, made for another model (both are named), wrong shapes.
+  // Tensors are on the CPU; add_delta() follows its rows to their device. Errors: not an adapter,
+  // made for another model (both are named), wrong shapes.
   static absl::StatusOr<std::shared_ptr<LookaheadAdapter>> load(const std::filesystem::path& path,
                                                                 const ModelConfig& config,
                                                                 const LoadOptions& options);

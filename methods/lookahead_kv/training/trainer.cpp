@@ -96,11 +96,7 @@ std::map<std::string, std::string> origin_of(const TrainingRecipe& recipe,
       {"data_hash", data_hash}};
   if (!recipe.start_from.empty()) {
     origin["start_from_hash"] = adapter.content_hash();
-    Json stage = Json::object();
-    for (const auto& [key, value] : adapter.metadata()) {
-      stage[key] = value;
-    }
-    origin["start_from"] = dump_json(stage);
+    origin["start_from"] = dump_json(Json(adapter.metadata()));
   }
   return origin;
 }
