@@ -31,6 +31,7 @@ int main(int argc, char** argv) {
   benchmark::AddCustomContext("kernel level", std::string(cpu_level_name(kvlab::cpu_level())));
   benchmark::AddCustomContext("kernel threads", std::to_string(kvlab::kernel_threads()));
   benchmark::AddCustomContext("peak bf16 GFLOP/s", fmt::format("{:.0f}", peaks.bf16_gflops));
+  benchmark::AddCustomContext("peak bf16 tiles GFLOP/s", fmt::format("{:.0f}", peaks.tile_gflops));
   benchmark::AddCustomContext("peak fp32 GFLOP/s", fmt::format("{:.0f}", peaks.fp32_gflops));
   benchmark::AddCustomContext("peak read GB/s", fmt::format("{:.1f}", peaks.read_gbytes));
   benchmark::RunSpecifiedBenchmarks();

@@ -53,11 +53,17 @@ MachinePeaks measure() {
   const double threads = kernel_threads();
   std::vector<float> sink(kernel_threads());
 #if defined(KVLAB_AVX512)
-  if (supported_cpu_levels().back() >= CpuLevel::kAvx512) {
-    peaks.bf16_gflops = threads * kSteps * kBf16FlopsPerStep /
-                        best_seconds([&](int64_t t) { sink[t] = bf16_peak_loop(kSteps); }) / 1e9;
-    peaks.fp32_gflops = threads * kSteps * kFp32FlopsPerStep /
-                        best_seconds([&](int64_t t) { sink[t] = fp32_peak_loop(kSteps); }) / 1e9;
+  const auto gflops = [&](float (*loop)(int64_t), double flops_per_step) {
+    return threads * kSteps * flops_per_step /
+           best_seconds([&](int64_t t) { sink[t] = loop(kSteps); }) / 1e9;
+  };
+  const CpuLevel best = supported_cpu_levels().back();
+  if (best >= CpuLevel::kAvx512) {
+    peaks.bf16_gflops = gflops(bf16_peak_loop, kBf16FlopsPerStep);
+    peaks.fp32_gflops = gflops(fp32_peak_loop, kFp32FlopsPerStep);
+  }
+  if (best == CpuLevel::kAmx) {
+    peaks.tile_gflops = gflops(tile_peak_loop, kTileFlopsPerStep);
   }
 #endif
   const std::vector<float> data(kReadFloats, 1.0F);

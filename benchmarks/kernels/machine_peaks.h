@@ -6,13 +6,15 @@
 namespace kvlab {
 
 struct MachinePeaks {
-  double bf16_gflops = 0;  // of a bfloat16 GEMM's inner loop; 0 where there is no such instruction
+  // Of a bfloat16 GEMM's inner loop, by pairs and in tile registers; 0: no such instruction.
+  double bf16_gflops = 0;
+  double tile_gflops = 0;
   double fp32_gflops = 0;
   double read_gbytes = 0;  // reading memory far larger than the caches
 
   // What a GEMM can reach: bfloat16 may be widened and multiplied as float32, where that is faster.
   double gemm_gflops(bool bfloat16) const {
-    return bfloat16 ? std::max(bf16_gflops, fp32_gflops) : fp32_gflops;
+    return bfloat16 ? std::max({bf16_gflops, tile_gflops, fp32_gflops}) : fp32_gflops;
   }
 };
 

@@ -4,6 +4,12 @@
 #include <atomic>
 #include <cstdlib>
 
+#if defined(KVLAB_AVX512) && defined(__linux__)
+#include <cpuid.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+
 #include "harness/base/check.h"
 
 namespace kvlab {
@@ -14,6 +20,31 @@ bool has_avx512() {
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bf16");
+#else
+  return false;
+#endif
+}
+
+// The instructions, and Linux's leave to use the large registers, which is asked for once for all
+// threads.
+bool has_amx() {
+#if defined(KVLAB_AVX512) && defined(__linux__)
+  static const bool usable = [] {
+    constexpr unsigned kBf16 = 1U << 22;
+    constexpr unsigned kTile = 1U << 24;
+    unsigned eax = 0;
+    unsigned ebx = 0;
+    unsigned ecx = 0;
+    unsigned edx = 0;
+    if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0 || (edx & kBf16) == 0 ||
+        (edx & kTile) == 0) {
+      return false;
+    }
+    constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+    constexpr int kTileData = 18;
+    return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+  }();
+  return usable;
 #else
   return false;
 #endif
@@ -57,6 +88,8 @@ std::string_view cpu_level_name(CpuLevel level) {
       return "avx512";
     case CpuLevel::kAvx512Widen:
       return "avx512_widen";
+    case CpuLevel::kAmx:
+      return "amx";
   }
   return "unknown";
 }
@@ -66,6 +99,9 @@ std::vector<CpuLevel> supported_cpu_levels() {
   if (has_avx512()) {
     levels.push_back(CpuLevel::kAvx512);
     levels.push_back(CpuLevel::kAvx512Widen);
+    if (has_amx()) {
+      levels.push_back(CpuLevel::kAmx);
+    }
   }
   return levels;
 }

@@ -11,17 +11,19 @@ enum class CpuLevel {
   kPortable,     // compiler-vectorised C++, any CPU
   kAvx512,       // AVX-512 F, BW, DQ, VL and BF16: products of bfloat16 pairs by their instruction
   kAvx512Widen,  // the same, but large products of bfloat16 are widened and multiplied as float32
+  kAmx,          // the same, but large products of bfloat16 are multiplied in tile registers
 };
 
 std::string_view cpu_level_name(
-    CpuLevel level);  // "reference", "portable", "avx512", "avx512_widen"
+    CpuLevel level);  // "reference", "portable", "avx512", "avx512_widen", "amx"
 
 // Every level that this CPU runs, ascending.
 std::vector<CpuLevel> supported_cpu_levels();
 
-// The level in use: the fastest supported (Intel's cores take four times as long for a pair product
-// as for a float32 product, AMD's the same time), unless the environment variable KVLAB_CPU_LEVEL
-// names another (an unknown or unsupported name is ignored) or set_cpu_level was called.
+// The level in use: the fastest supported (where there are no tiles, Intel's cores take four times
+// as long for a pair product as for a float32 product, AMD's the same time), unless the environment
+// variable KVLAB_CPU_LEVEL names another (an unknown or unsupported name is ignored) or
+// set_cpu_level was called.
 CpuLevel cpu_level();
 
 // For tests and benchmarks; the level must be a supported one. Not while a kernel runs.

@@ -1,5 +1,5 @@
-// KVLAB_KERNEL(name): name_avx512 or name_portable, as cpu_level() says. KVLAB_WIDE_KERNEL: the
-// same with name_avx512_widen where that is the level.
+// KVLAB_KERNEL(name): name_avx512 or name_portable, as cpu_level() says. KVLAB_TILE_KERNEL: the
+// same with name_amx where that is the level; KVLAB_PRODUCT_KERNEL: with name_avx512_widen too.
 #pragma once
 
 #include "harness/kernels/cpu_level.h"
@@ -7,10 +7,13 @@
 #if defined(KVLAB_AVX512)
 #define KVLAB_KERNEL(name) \
   (::kvlab::cpu_level() >= ::kvlab::CpuLevel::kAvx512 ? name##_avx512 : name##_portable)
-#define KVLAB_WIDE_KERNEL(name)                                                  \
+#define KVLAB_TILE_KERNEL(name) \
+  (::kvlab::cpu_level() == ::kvlab::CpuLevel::kAmx ? name##_amx : KVLAB_KERNEL(name))
+#define KVLAB_PRODUCT_KERNEL(name)                                               \
   (::kvlab::cpu_level() == ::kvlab::CpuLevel::kAvx512Widen ? name##_avx512_widen \
-                                                           : KVLAB_KERNEL(name))
+                                                           : KVLAB_TILE_KERNEL(name))
 #else
 #define KVLAB_KERNEL(name) name##_portable
-#define KVLAB_WIDE_KERNEL(name) name##_portable
+#define KVLAB_TILE_KERNEL(name) name##_portable
+#define KVLAB_PRODUCT_KERNEL(name) name##_portable
 #endif

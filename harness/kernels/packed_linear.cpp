@@ -92,7 +92,7 @@ void PackedLinear::forward(const void* x, int64_t rows, int64_t x_row_stride, vo
   args.x_row_bytes = x_row_stride * element_size(type_);
   args.y = static_cast<char*>(y);
   args.y_row_bytes = y_row_stride * element_size(y_type);
-  const PackedLinearBlock block = KVLAB_WIDE_KERNEL(packed_linear_block);
+  const PackedLinearBlock block = KVLAB_PRODUCT_KERNEL(packed_linear_block);
 
   const int64_t panels = divide_up(out_features_, kPanelWidth);
   const int64_t row_tasks = divide_up(rows, kRowsPerTask);

@@ -3,8 +3,8 @@
 // Packed weights are panels of 16 output features. A panel holds, for every step along the input
 // features, 64 bytes: 16 floats of one input feature, or 16 pairs of bfloat16 of two (zero beyond
 // an odd end). Every output starts at zero and takes its steps in order, one fused operation a
-// step (a widened pair: the even feature, then the odd one); so its bits depend on nothing but its
-// row and its panel.
+// step (a widened pair: the even feature, then the odd one; with tiles sixteen steps, in the
+// processor's order); so its bits depend on nothing but its row and its panel.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +37,9 @@ void packed_linear_block_portable(const PackedLinearArgs& args, int64_t row_begi
                                   int64_t panel_begin, int64_t panel_end);
 void packed_linear_block_avx512_widen(const PackedLinearArgs& args, int64_t row_begin,
                                       int64_t row_end, int64_t panel_begin, int64_t panel_end);
+// As packed_linear_block_avx512_widen where the type is float32 or rows are no whole tiles.
+void packed_linear_block_amx(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end,
+                             int64_t panel_begin, int64_t panel_end);
 void packed_linear_block_avx512(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end,
                                 int64_t panel_begin, int64_t panel_end);
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/base/check.h"
-#include "harness/kernels/dispatch.h"
+#include "harness/kernels/cpu_level.h"
 #include "harness/kernels/parallel.h"
 #include "harness/kernels/prefill_attention_kernels.h"
 #include "harness/kernels/scratch.h"
@@ -46,27 +46,64 @@ void widen_rows(const HeadRows& rows, int64_t head_dim, int64_t kv_head, int64_t
   }
 }
 
-// What the inner loops want of keys and values beside the arguments, in the caller's scratch
-// memory.
+// How the inner loops want keys and values beside the arguments.
+enum class Packing { kNone, kPairs, kWide, kTiles };
+
+// The inner loops of a call.
+struct Loops {
+  PrefillBlockFunction function = nullptr;
+  Packing packing = Packing::kNone;
+  int64_t query_block = kQueryBlock;
+};
+
+Loops loops_for(const PrefillAttentionArgs& args) {
+  if (args.head_dim % 16 != 0) {
+    return {prefill_block_portable};
+  }
+  const bool bfloat16 = args.type == ElementType::kBFloat16;
+#if defined(KVLAB_AVX512)
+  switch (cpu_level()) {
+    case CpuLevel::kAmx:
+      if (bfloat16 && args.head_dim % 32 == 0) {
+        return {prefill_block_amx, Packing::kTiles, kTileQueryBlock};
+      }
+      [[fallthrough]];
+    case CpuLevel::kAvx512Widen:
+      return {prefill_block_avx512_widen, bfloat16 ? Packing::kWide : Packing::kNone};
+    case CpuLevel::kAvx512:
+      return {prefill_block_avx512, bfloat16 ? Packing::kPairs : Packing::kNone};
+    default:
+      break;
+  }
+#endif
+  return {prefill_block_portable};
+}
+
+// Keys and values packed, in the caller's scratch memory.
 class PackedKeys final {
  public:
-  enum class Kind { kNone, kPairs, kWide };
-
-  PackedKeys(const PrefillAttentionArgs& args, Kind kind, int64_t first_key)
-      : kind_(kind), head_elements_(divide_up(args.kv_len, 2) * 2 * args.head_dim) {
-    if (kind_ == Kind::kNone) {
+  PackedKeys(const PrefillAttentionArgs& args, Packing packing, int64_t first_key)
+      : packing_(packing),
+        head_elements_(divide_up(args.kv_len, kKeyBlock) * kKeyBlock * args.head_dim),
+        num_kv_heads_(args.num_kv_heads) {
+    if (packing_ == Packing::kNone) {
       return;
     }
     const int64_t elements = args.num_kv_heads * head_elements_;
-    data_ = thread_scratch(
-        0, kind_ == Kind::kPairs ? elements * sizeof(BFloat16) : 2 * elements * sizeof(float));
+    const int64_t last_keys =
+        packing_ == Packing::kTiles ? args.num_kv_heads * kKeyBlock * args.head_dim : 0;
+    data_ =
+        thread_scratch(0, packing_ == Packing::kWide ? 2 * elements * sizeof(float)
+                                                     : (elements + last_keys) * sizeof(BFloat16));
     const int64_t tasks_per_head = divide_up(args.kv_len - first_key, kPackedKeysPerTask);
     parallel_for(args.num_kv_heads * tasks_per_head, [&](int64_t task, int) {
       const int64_t kv_head = task / tasks_per_head;
       const int64_t begin = first_key + task % tasks_per_head * kPackedKeysPerTask;
       const int64_t end = std::min(args.kv_len, begin + kPackedKeysPerTask);
-      if (kind_ == Kind::kPairs) {
-        pack_values(args, kv_head, begin, end, pairs(kv_head));
+      if (packing_ == Packing::kPairs) {
+        pack_values(args, kv_head, begin, end, head(kv_head));
+      } else if (packing_ == Packing::kTiles) {
+        pack_tiles(args, kv_head, begin, end);
       } else {
         widen_rows(args.keys, args.head_dim, kv_head, begin, end, wide_keys(kv_head));
         widen_rows(args.values, args.head_dim, kv_head, begin, end, wide_values(kv_head));
@@ -75,25 +112,58 @@ class PackedKeys final {
   }
 
   void give_to(PrefillBlock& block) const {
-    if (kind_ == Kind::kPairs) {
-      block.value_pairs = pairs(block.kv_head);
-    } else if (kind_ == Kind::kWide) {
-      block.wide_keys = wide_keys(block.kv_head);
-      block.wide_values = wide_values(block.kv_head);
+    switch (packing_) {
+      case Packing::kNone:
+        break;
+      case Packing::kPairs:
+        block.value_pairs = head(block.kv_head);
+        break;
+      case Packing::kWide:
+        block.wide_keys = wide_keys(block.kv_head);
+        block.wide_values = wide_values(block.kv_head);
+        break;
+      case Packing::kTiles:
+        block.value_tiles = head(block.kv_head);
+        block.last_keys = last_keys(block.kv_head, block.args->head_dim);
+        break;
     }
   }
 
  private:
-  BFloat16* pairs(int64_t kv_head) const {
+  void pack_tiles(const PrefillAttentionArgs& args, int64_t kv_head, int64_t begin, int64_t end) {
+#if defined(KVLAB_AVX512)
+    pack_value_tiles_amx(args, kv_head, begin, divide_up(end, kKeyBlock) * kKeyBlock,
+                         head(kv_head));
+    const int64_t last = end / kKeyBlock * kKeyBlock;
+    if (last == end) {
+      return;
+    }
+    BFloat16* place = last_keys(kv_head, args.head_dim);
+    for (int64_t key = last; key < end; ++key) {
+      std::copy_n(row_of<BFloat16>(args.keys, kv_head, key), args.head_dim,
+                  place + (key - last) * args.head_dim);
+    }
+    std::fill(place + (end - last) * args.head_dim, place + kKeyBlock * args.head_dim, BFloat16{});
+#else
+    (void)args, (void)kv_head, (void)begin, (void)end;
+    KVLAB_CHECK(false);  // only the tiles' loops take them
+#endif
+  }
+
+  BFloat16* head(int64_t kv_head) const {
     return static_cast<BFloat16*>(data_) + kv_head * head_elements_;
+  }
+  BFloat16* last_keys(int64_t kv_head, int64_t head_dim) const {
+    return head(num_kv_heads_) + kv_head * kKeyBlock * head_dim;
   }
   float* wide_keys(int64_t kv_head) const {
     return static_cast<float*>(data_) + 2 * kv_head * head_elements_;
   }
   float* wide_values(int64_t kv_head) const { return wide_keys(kv_head) + head_elements_; }
 
-  const Kind kind_;
+  const Packing packing_;
   const int64_t head_elements_;
+  const int64_t num_kv_heads_;
   void* data_ = nullptr;
 };
 
@@ -107,33 +177,27 @@ void prefill_attention(const PrefillAttentionArgs& args) {
     prefill_attention_reference(args);
     return;
   }
-  const PrefillBlockFunction function =
-      args.head_dim % 16 == 0 ? KVLAB_WIDE_KERNEL(prefill_block) : prefill_block_portable;
-  auto kind = PackedKeys::Kind::kNone;
-  if (args.type == ElementType::kBFloat16 && function != prefill_block_portable) {
-    kind =
-        cpu_level() == CpuLevel::kAvx512Widen ? PackedKeys::Kind::kWide : PackedKeys::Kind::kPairs;
-  }
+  const Loops loops = loops_for(args);
   int64_t first_key = 0;  // that any query sees, at the start of a block
   if (args.sliding_window > 0) {
     first_key = std::max<int64_t>(0, args.kv_len - args.q_len - args.sliding_window + 1) /
                 kKeyBlock * kKeyBlock;
   }
-  const PackedKeys packed(args, kind, first_key);
+  const PackedKeys packed(args, loops.packing, first_key);
   const int64_t group_size = args.num_heads / args.num_kv_heads;
-  const int64_t blocks = divide_up(args.q_len, kQueryBlock);
+  const int64_t blocks = divide_up(args.q_len, loops.query_block);
   // The longest rows first, so that the threads end together.
   parallel_for(args.num_heads * blocks, [&](int64_t task, int) {
     PrefillBlock block;
     block.args = &args;
     block.head = task % args.num_heads;
     block.kv_head = block.head / group_size;
-    block.q_begin = (blocks - 1 - task / args.num_heads) * kQueryBlock;
-    block.q_count = std::min(kQueryBlock, args.q_len - block.q_begin);
+    block.q_begin = (blocks - 1 - task / args.num_heads) * loops.query_block;
+    block.q_count = std::min(loops.query_block, args.q_len - block.q_begin);
     packed.give_to(block);
     block.scratch = static_cast<float*>(
         thread_scratch(1, prefill_scratch_floats(args.head_dim) * sizeof(float)));
-    function(block);
+    loops.function(block);
   });
 }
 

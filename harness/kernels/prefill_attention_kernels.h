@@ -13,7 +13,8 @@
 namespace kvlab {
 
 constexpr int64_t kKeyBlock = 64;
-constexpr int64_t kQueryBlock = 48;  // at most; three registers of queries
+constexpr int64_t kQueryBlock = 48;      // at most; three registers of queries
+constexpr int64_t kTileQueryBlock = 32;  // the same for prefill_block_amx: two tiles
 
 struct PrefillBlock {
   const PrefillAttentionArgs* args = nullptr;
@@ -27,6 +28,11 @@ struct PrefillBlock {
   // Keys and values of kv_head as floats, [kv_len][head_dim]; only for prefill_block_avx512_widen.
   const float* wide_keys = nullptr;
   const float* wide_values = nullptr;
+  // Only for prefill_block_amx: values of kv_head in blocks of keys, [kv_len rounded up to
+  // kKeyBlock, / kKeyBlock][head_dim][kKeyBlock], and the keys of the last block if it is not full,
+  // [kKeyBlock][head_dim]; both zero beyond the last key.
+  const BFloat16* value_tiles = nullptr;
+  const BFloat16* last_keys = nullptr;
   float* scratch = nullptr;  // prefill_scratch_floats(head_dim) of them, aligned to 64
 };
 
@@ -39,5 +45,12 @@ using PrefillBlockFunction = void (*)(const PrefillBlock& block);
 void prefill_block_portable(const PrefillBlock& block);
 void prefill_block_avx512(const PrefillBlock& block);
 void prefill_block_avx512_widen(const PrefillBlock& block);
+// bfloat16 and whole tiles (head_dim a multiple of 32) only.
+void prefill_block_amx(const PrefillBlock& block);
+
+// Keys [begin, end) of PrefillBlock::value_tiles; both multiples of kKeyBlock, `end` may lie beyond
+// the last key.
+void pack_value_tiles_amx(const PrefillAttentionArgs& args, int64_t kv_head, int64_t begin,
+                          int64_t end, BFloat16* tiles);
 
 }  // namespace kvlab

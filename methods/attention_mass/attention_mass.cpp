@@ -55,7 +55,7 @@ void attention_mass(const AttentionMassArgs& args) {
     return;
   }
   const MassBlockFunction function =
-      args.head_dim % 16 == 0 ? KVLAB_KERNEL(mass_block) : mass_block_portable;
+      args.head_dim % 16 == 0 ? KVLAB_TILE_KERNEL(mass_block) : mass_block_portable;
   const int64_t group_size = args.num_heads / args.num_kv_heads;
   const int64_t num_blocks = divide_up(args.num_rows, kMassRows);
   const int64_t num_parts = std::min(num_blocks, kMaxParts);
@@ -66,7 +66,7 @@ void attention_mass(const AttentionMassArgs& args) {
   const bool packed = function != mass_block_portable;
   AttentionMassArgs products = args;
   if (packed) {
-    products.type = product_type(args.type);
+    products.type = product_type(args.type, args.head_dim);
     products.queries =
         queries_for_products(args.type, args.queries, args.num_heads, args.num_rows, args.head_dim);
   }

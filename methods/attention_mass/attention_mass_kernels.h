@@ -40,6 +40,7 @@ constexpr int64_t mass_score_stride(const AttentionMassArgs& args) {
 using MassBlockFunction = void (*)(const MassBlock& block);
 void mass_block_portable(const MassBlock& block);
 void mass_block_avx512(const MassBlock& block);
+void mass_block_amx(const MassBlock& block);  // bfloat16 in whole tiles (product_type)
 
 // All query rows of one head that see keys [key_begin, key_end); key_begin is a multiple of 32.
 struct SumsBlock {
@@ -54,5 +55,6 @@ struct SumsBlock {
 using SumsBlockFunction = void (*)(const SumsBlock& block);
 void sums_block_portable(const SumsBlock& block);
 void sums_block_avx512(const SumsBlock& block);
+void sums_block_amx(const SumsBlock& block);  // bfloat16 in whole tiles (product_type)
 
 }  // namespace kvlab

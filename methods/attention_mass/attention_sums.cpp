@@ -24,13 +24,13 @@ void add_attention_sums(const AttentionSumsArgs& args) {
     return;
   }
   const SumsBlockFunction function =
-      args.head_dim % 16 == 0 ? KVLAB_KERNEL(sums_block) : sums_block_portable;
+      args.head_dim % 16 == 0 ? KVLAB_TILE_KERNEL(sums_block) : sums_block_portable;
   const int64_t group_size = args.num_heads / args.num_kv_heads;
   AttentionSumsArgs products = args;
   int64_t key_bytes = 0;
   char* key_panels = nullptr;
   if (function != sums_block_portable) {
-    products.type = product_type(args.type);
+    products.type = product_type(args.type, args.head_dim);
     products.queries =
         queries_for_products(args.type, args.queries, args.num_heads, args.q_len, args.head_dim);
     key_bytes = key_panel_bytes(products.type, args.head_dim, args.kv_len);

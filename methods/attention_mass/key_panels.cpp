@@ -10,6 +10,11 @@
 #include "methods/attention_mass/attention_mass_kernels.h"
 
 namespace kvlab {
+namespace {
+
+constexpr int64_t kTileDepth = 32;  // bfloat16 of a tile's row
+
+}  // namespace
 
 #if defined(KVLAB_AVX512)
 
@@ -38,13 +43,15 @@ void pack_keys_of_heads(ElementType, ElementType, const HeadRows&, int64_t, int6
 
 #endif
 
-ElementType product_type(ElementType type) {
-  return cpu_level() == CpuLevel::kAvx512Widen ? ElementType::kFloat32 : type;
+ElementType product_type(ElementType type, int64_t head_dim) {
+  const bool widened = cpu_level() == CpuLevel::kAvx512Widen ||
+                       (cpu_level() == CpuLevel::kAmx && head_dim % kTileDepth != 0);
+  return widened ? ElementType::kFloat32 : type;
 }
 
 HeadRows queries_for_products(ElementType type, const HeadRows& queries, int64_t num_heads,
                               int64_t len, int64_t head_dim) {
-  if (product_type(type) == type) {
+  if (product_type(type, head_dim) == type) {
     return queries;
   }
   auto* wide = static_cast<float*>(thread_scratch(2, num_heads * len * head_dim * sizeof(float)));

@@ -12,8 +12,9 @@ namespace kvlab {
 void pack_keys_of_heads(ElementType type, ElementType packed_type, const HeadRows& keys,
                         int64_t num_kv_heads, int64_t head_dim, int64_t len, char* panels);
 
-// The type in which the AVX-512 loops multiply: float32 where pairs of bfloat16 are slower.
-ElementType product_type(ElementType type);
+// The type in which the AVX-512 and AMX loops multiply: float32 where pairs of bfloat16 are slower,
+// or rows of head_dim are no whole tiles.
+ElementType product_type(ElementType type, int64_t head_dim);
 
 // Queries [num_heads, len, head_dim] in that type: as they are, or widened in the caller's scratch
 // slot 2.

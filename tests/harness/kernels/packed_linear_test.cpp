@@ -22,7 +22,8 @@ Problem random_problem(std::mt19937_64& random) {
   p.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
   p.y_type = pick_of(random, {ElementType::kFloat32, p.type});
   p.rows = pick_of<int64_t>(random, {1, 2, 3, 5, 12, 13, 20, pick(random, 1, 70)});
-  p.in_features = pick(random, 1, 200);
+  p.in_features =
+      pick_of<int64_t>(random, {32, 64, 96, 576, pick(random, 1, 200), pick(random, 1, 200)});
   p.out_features = pick(random, 1, 150);
   p.x_stride = p.in_features + pick(random, 0, 5);
   p.weight_stride = p.in_features + pick(random, 0, 5);

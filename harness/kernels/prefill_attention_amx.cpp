@@ -1,0 +1,216 @@
+#include <immintrin.h>
+
+#include <cstring>
+#include <utility>
+
+#include "harness/kernels/amx_tiles.h"
+#include "harness/kernels/avx512_math.h"
+#include "harness/kernels/key_panels_avx512.h"
+#include "harness/kernels/prefill_attention_kernels.h"
+#include "harness/kernels/prefill_lanes_avx512.h"
+
+namespace kvlab {
+namespace {
+
+using amx::kTileRowBytes;
+using amx::kTileRows;
+
+// Steps (pairs) of a tile, and its lanes.
+constexpr int64_t kTileSteps = 16;
+constexpr int64_t kTileLanes = 16;
+static_assert(kKeyBlock % (2 * amx::kTileDepth) == 0);
+
+// Keys and dimensions are the left sides, queries and weights the right ones: their pairs lie in
+// memory as tiles want them. The next keys' scores are multiplied while the last ones' become
+// weights: the two use different parts of the core.
+template <int kPanels>
+class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16, kPanels> {
+  using Base = avx512::QueryLanes<Block, BFloat16, BFloat16, kPanels>;
+  using Base::args_;
+  using Base::block_;
+  using Base::head_dim_;
+  using Base::kLanes;
+  using Base::largest_;
+  using Base::last_position_;
+  using Base::output_;
+  using Base::queries_;
+  using Base::scores_;
+  using Base::steps_;
+  using Base::weights_;
+  using typename Base::Lanes;
+
+ public:
+  explicit Block(const PrefillBlock& block)
+      : Base(block), next_scores_(weights_ + kQueryBlock * kKeyBlock) {}
+
+  void run() {
+    this->begin();
+    int64_t key = this->first_key();
+    amx::make_visible(queries_);
+    for (int64_t i = 0; i < kKeyBlock; i += kKeysAtOnce) {
+      score_keys(key, i, scores_);
+    }
+    while (key <= last_position_) {
+      const int64_t count = this->count_from(key);
+      const int64_t next = key + kKeyBlock;
+      this->begin_soften(key, count, largest_score(count));
+      for (int64_t i = 0; i < kKeyBlock; i += kKeysAtOnce) {
+        if (next <= last_position_) {
+          score_keys(next, i, next_scores_);
+        }
+        if (i < count) {
+          this->soften(key, count, i, count - i < kKeysAtOnce ? count : i + kKeysAtOnce);
+        }
+      }
+      weigh_values(key, count);
+      std::swap(scores_, next_scores_);
+      key = next;
+    }
+    this->store();
+  }
+
+ private:
+  static constexpr int64_t kStride = kLanes * 4;  // bytes from step to step
+  static constexpr int64_t kKeysAtOnce = 2 * kTileRows;
+
+  Lanes largest_score(int64_t count) const {
+    Lanes largest = largest_;
+    for (int64_t i = 0; i < count; ++i) {
+#pragma GCC unroll 2
+      for (int p = 0; p < kPanels; ++p) {
+        largest.panel[p] =
+            _mm512_max_ps(largest.panel[p], _mm512_load_ps(scores_ + i * kLanes + 16 * p));
+      }
+    }
+    return largest;
+  }
+
+  // Keys [i, i + kKeysAtOnce) of the block from `key` on.
+  void score_keys(int64_t key, int64_t i, float* scores) const {
+    const bool partial = key + kKeyBlock > args_.kv_len;
+    const char* keys = reinterpret_cast<const char*>(
+        partial ? block_.last_keys : row_of<BFloat16>(args_.keys, block_.kv_head, key));
+    const int64_t row_bytes = (partial ? head_dim_ : args_.keys.row_stride) * 2;
+    score_tiles(keys + i * row_bytes, row_bytes, scores + i * kLanes);
+  }
+
+  // 32 keys by all panels.
+  void score_tiles(const char* keys, int64_t row_bytes, float* scores) const {
+    _tile_zero(0);
+    _tile_zero(2);
+    if constexpr (kPanels == 2) {
+      _tile_zero(1);
+      _tile_zero(3);
+    }
+    for (int64_t step = 0; step < steps_; step += kTileSteps) {
+      const float* queries = queries_ + step * kLanes;
+      _tile_loadd(6, queries, kStride);
+      _tile_loadd(4, keys + step * 4, row_bytes);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(5, keys + kTileRows * row_bytes + step * 4, row_bytes);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (kPanels == 2) {
+        _tile_loadd(7, queries + kTileLanes, kStride);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+    }
+    _tile_stored(0, scores, kStride);
+    _tile_stored(2, scores + kTileRows * kLanes, kStride);
+    if constexpr (kPanels == 2) {
+      _tile_stored(1, scores + kTileLanes, kStride);
+      _tile_stored(3, scores + kTileRows * kLanes + kTileLanes, kStride);
+    }
+  }
+
+  void weigh_values(int64_t key, int64_t count) {
+    // Whole tiles: what no query sees weighs nothing.
+    const int64_t filled = (count + 1) / 2;
+    const int64_t steps = (count + amx::kTileDepth - 1) / amx::kTileDepth * kTileSteps;
+    std::memset(weights_ + filled * kLanes, 0, (steps - filled) * kStride);
+    amx::make_visible(weights_);
+    amx::make_visible(output_);
+    const BFloat16* values = block_.value_tiles + key * head_dim_;
+    for (int64_t d = 0; d < head_dim_; d += 2 * kTileRows) {
+      weigh_tiles(values + d * kKeyBlock, steps, output_ + d * kLanes);
+    }
+  }
+
+  // 32 dimensions by all panels.
+  void weigh_tiles(const BFloat16* values, int64_t steps, float* output) const {
+    constexpr int64_t kValueBytes = kKeyBlock * 2;
+    _tile_loadd(0, output, kStride);
+    _tile_loadd(2, output + kTileRows * kLanes, kStride);
+    if constexpr (kPanels == 2) {
+      _tile_loadd(1, output + kTileLanes, kStride);
+      _tile_loadd(3, output + kTileRows * kLanes + kTileLanes, kStride);
+    }
+    for (int64_t step = 0; step < steps; step += kTileSteps) {
+      const float* weights = weights_ + step * kLanes;
+      _tile_loadd(6, weights, kStride);
+      _tile_loadd(4, values + 2 * step, kValueBytes);
+      _tile_dpbf16ps(0, 4, 6);
+      _tile_loadd(5, values + kTileRows * kKeyBlock + 2 * step, kValueBytes);
+      _tile_dpbf16ps(2, 5, 6);
+      if constexpr (kPanels == 2) {
+        _tile_loadd(7, weights + kTileLanes, kStride);
+        _tile_dpbf16ps(1, 4, 7);
+        _tile_dpbf16ps(3, 5, 7);
+      }
+    }
+    _tile_stored(0, output, kStride);
+    _tile_stored(2, output + kTileRows * kLanes, kStride);
+    if constexpr (kPanels == 2) {
+      _tile_stored(1, output + kTileLanes, kStride);
+      _tile_stored(3, output + kTileRows * kLanes + kTileLanes, kStride);
+    }
+  }
+
+  float* next_scores_;
+};
+
+// Sixteen dimensions of two keys side by side.
+inline __m512i pairs_of(const BFloat16* even, const BFloat16* odd) {
+  const auto load = [](const BFloat16* row) {
+    return row == nullptr
+               ? _mm512_setzero_si512()
+               : _mm512_cvtepu16_epi32(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(row)));
+  };
+  return _mm512_or_si512(load(even), _mm512_slli_epi32(load(odd), 16));
+}
+
+}  // namespace
+
+void prefill_block_amx(const PrefillBlock& block) {
+  amx::TileRegisters registers;
+  registers.configure(kTileRows, kTileRows);
+  if (block.q_count > kTileLanes) {
+    Block<2>(block).run();
+  } else {
+    Block<1>(block).run();
+  }
+}
+
+void pack_value_tiles_amx(const PrefillAttentionArgs& args, int64_t kv_head, int64_t begin,
+                          int64_t end, BFloat16* tiles) {
+  for (int64_t key = begin; key < end; key += 2 * kTileSteps) {
+    BFloat16* place = tiles + key / kKeyBlock * kKeyBlock * args.head_dim + key % kKeyBlock;
+    for (int64_t d = 0; d < args.head_dim; d += kTileRows) {
+      const auto row = [&](int64_t at) {
+        return at < args.kv_len ? row_of<BFloat16>(args.values, kv_head, at) + d : nullptr;
+      };
+      __m512i pairs[16];
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16; ++i) {
+        pairs[i] = pairs_of(row(key + 2 * i), row(key + 2 * i + 1));
+      }
+      avx512::transpose_16x16(pairs);
+#pragma GCC unroll 16
+      for (int64_t i = 0; i < 16; ++i) {
+        _mm512_store_si512(place + (d + i) * kKeyBlock, pairs[i]);
+      }
+    }
+  }
+}
+
+}  // namespace kvlab
