@@ -1,7 +1,6 @@
 #include <immintrin.h>
 
 #include <cstring>
-#include <utility>
 
 #include "harness/kernels/amx_tiles.h"
 #include "harness/kernels/avx512_math.h"
@@ -21,17 +20,16 @@ constexpr int64_t kTileLanes = 16;
 static_assert(kKeyBlock % (2 * amx::kTileDepth) == 0);
 
 // Keys and dimensions are the left sides, queries and weights the right ones: their pairs lie in
-// memory as tiles want them. The next keys' scores are multiplied while the last ones' become
-// weights: the two use different parts of the core.
+// memory as tiles want them.
 template <int kPanels>
 class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16, kPanels> {
   using Base = avx512::QueryLanes<Block, BFloat16, BFloat16, kPanels>;
+  friend Base;
   using Base::args_;
   using Base::block_;
   using Base::head_dim_;
   using Base::kLanes;
   using Base::largest_;
-  using Base::last_position_;
   using Base::output_;
   using Base::queries_;
   using Base::scores_;
@@ -40,40 +38,20 @@ class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16
   using typename Base::Lanes;
 
  public:
-  explicit Block(const PrefillBlock& block)
-      : Base(block), next_scores_(weights_ + kQueryBlock * kKeyBlock) {}
-
-  void run() {
-    this->begin();
-    int64_t key = this->first_key();
-    amx::make_visible(queries_);
-    for (int64_t i = 0; i < kKeyBlock; i += kKeysAtOnce) {
-      score_keys(key, i, scores_);
-    }
-    while (key <= last_position_) {
-      const int64_t count = this->count_from(key);
-      const int64_t next = key + kKeyBlock;
-      this->begin_soften(key, count, largest_score(count));
-      for (int64_t i = 0; i < kKeyBlock; i += kKeysAtOnce) {
-        if (next <= last_position_) {
-          score_keys(next, i, next_scores_);
-        }
-        if (i < count) {
-          this->soften(key, count, i, count - i < kKeysAtOnce ? count : i + kKeysAtOnce);
-        }
-      }
-      weigh_values(key, count);
-      std::swap(scores_, next_scores_);
-      key = next;
-    }
-    this->store();
-  }
+  using Base::Base;
 
  private:
   static constexpr int64_t kStride = kLanes * 4;  // bytes from step to step
-  static constexpr int64_t kKeysAtOnce = 2 * kTileRows;
 
-  Lanes largest_score(int64_t count) const {
+  Lanes score_keys(int64_t key, int64_t count) {
+    const bool partial = key + kKeyBlock > args_.kv_len;
+    const char* keys = reinterpret_cast<const char*>(
+        partial ? block_.last_keys : row_of<BFloat16>(args_.keys, block_.kv_head, key));
+    const int64_t row_bytes = (partial ? head_dim_ : args_.keys.row_stride) * 2;
+    amx::make_visible(queries_);
+    for (int64_t i = 0; i < count; i += 2 * kTileRows) {
+      score_tiles(keys + i * row_bytes, row_bytes, scores_ + i * kLanes);
+    }
     Lanes largest = largest_;
     for (int64_t i = 0; i < count; ++i) {
 #pragma GCC unroll 2
@@ -83,15 +61,6 @@ class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16
       }
     }
     return largest;
-  }
-
-  // Keys [i, i + kKeysAtOnce) of the block from `key` on.
-  void score_keys(int64_t key, int64_t i, float* scores) const {
-    const bool partial = key + kKeyBlock > args_.kv_len;
-    const char* keys = reinterpret_cast<const char*>(
-        partial ? block_.last_keys : row_of<BFloat16>(args_.keys, block_.kv_head, key));
-    const int64_t row_bytes = (partial ? head_dim_ : args_.keys.row_stride) * 2;
-    score_tiles(keys + i * row_bytes, row_bytes, scores + i * kLanes);
   }
 
   // 32 keys by all panels.
@@ -165,8 +134,6 @@ class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16
       _tile_stored(3, output + kTileRows * kLanes + kTileLanes, kStride);
     }
   }
-
-  float* next_scores_;
 };
 
 // Sixteen dimensions of two keys side by side.

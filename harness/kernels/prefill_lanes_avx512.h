@@ -31,7 +31,6 @@ static inline __m512 weight_of(__m512 score, __m512 largest, __m512 factor, __m5
 //     seen.
 //   void weigh_values(int64_t key, int64_t count)
 //     Adds these keys' values, by weights_, to output_.
-// or has a run() of its own from the same parts.
 template <typename Derived, typename Element, typename Factor, int kPanels>
 class QueryLanes {
  public:
@@ -53,7 +52,7 @@ class QueryLanes {
     for (int64_t key = first_key(); key <= last_position_; key += kKeyBlock) {
       const int64_t count = count_from(key);
       begin_soften(key, count, derived().score_keys(key, count));
-      soften(key, count, 0, count);
+      soften(key, count);
       derived().weigh_values(key, count);
     }
     store();
@@ -67,6 +66,24 @@ class QueryLanes {
   struct Lanes {
     __m512 panel[kPanels];
   };
+
+  const PrefillBlock& block_;
+  const PrefillAttentionArgs& args_;
+  const int64_t head_dim_;
+  const int64_t steps_;
+  float* queries_;
+  float* output_;   // [head_dim, kLanes], not yet divided
+  float* scores_;   // [kKeyBlock, kLanes]
+  float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps; floats lie where the scores did
+  const float factor_;
+  const int64_t first_position_;
+  const int64_t last_position_;
+  Lanes largest_;  // of the scores before scaling
+  Lanes sum_;
+  bool masked_ = false;  // some query does not see some key of the block
+
+ private:
+  Derived& derived() { return static_cast<Derived&>(*this); }
 
   void begin() {
     pack_queries();
@@ -104,9 +121,8 @@ class QueryLanes {
     }
   }
 
-  // Turns the scores of keys [begin, end) of a block's `count` from `key` on into weights below the
-  // maximum, and leaves them as the second product takes them. `begin` is even.
-  void soften(int64_t key, int64_t count, int64_t begin, int64_t end) {
+  // Turns scores into weights below the maximum, and leaves them as the second product takes them.
+  void soften(int64_t key, int64_t count) {
     const __m512 factor = _mm512_set1_ps(factor_);
     const int64_t place = key - first_position_;
     const Lanes largest = largest_;
@@ -116,7 +132,7 @@ class QueryLanes {
       offset[p] = _mm512_mul_ps(largest.panel[p], factor);
     }
     Lanes sum = sum_;
-    for (int64_t i = begin; i < end; i += kPerStep) {
+    for (int64_t i = 0; i < count; i += kPerStep) {
 #pragma GCC unroll 3
       for (int p = 0; p < kPanels; ++p) {
         __m512 weights[kPerStep];
@@ -169,24 +185,6 @@ class QueryLanes {
       }
     }
   }
-
-  const PrefillBlock& block_;
-  const PrefillAttentionArgs& args_;
-  const int64_t head_dim_;
-  const int64_t steps_;
-  float* queries_;
-  float* output_;   // [head_dim, kLanes], not yet divided
-  float* scores_;   // [kKeyBlock, kLanes]
-  float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps; floats lie where the scores did
-  const float factor_;
-  const int64_t first_position_;
-  const int64_t last_position_;
-  Lanes largest_;  // of the scores before scaling
-  Lanes sum_;
-  bool masked_ = false;  // some query does not see some key of the block
-
- private:
-  Derived& derived() { return static_cast<Derived&>(*this); }
 
   // [steps, kLanes] of steps; lanes beyond the queries are zero.
   void pack_queries() {
