@@ -105,6 +105,14 @@ void decode_attention(const DecodeAttentionArgs& args) {
                             task.end, entry_bytes);
     chunk.runs[1] = cut_run(head.new_keys, head.new_values, head.new_len,
                             task.begin - head.prompt_len, task.end - head.prompt_len, entry_bytes);
+    if (const size_t next = static_cast<size_t>(index + kernel_threads()); next < tasks.size()) {
+      const Task& ahead = tasks[next];
+      const DecodeHead& from = args.heads[ahead.head];
+      const DecodeRun run = cut_run(from.prompt_keys, from.prompt_values, from.prompt_len,
+                                    ahead.begin, ahead.end, entry_bytes);
+      chunk.next_keys = run.keys;
+      chunk.next_len = run.len;
+    }
     chunk.score_stride = kChunkEntries;
     chunk.weights =
         static_cast<float*>(thread_scratch(1, args.group_size * kChunkEntries * sizeof(float)));

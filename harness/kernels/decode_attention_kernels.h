@@ -21,6 +21,9 @@ struct DecodeChunk {
   float scale = 1;
   const void* queries = nullptr;  // [group_size, head_dim]
   DecodeRun runs[2];
+  // Keys that this thread likely reads next, to be brought near meanwhile; null: none.
+  const void* next_keys = nullptr;
+  int64_t next_len = 0;
   float* weights = nullptr;  // scratch [group_size, score_stride]
   int64_t score_stride = 0;  // the chunk's entries, rounded up to 16
   // What the chunk leaves: per query row its largest scaled score, the sum of exp(score - largest),
