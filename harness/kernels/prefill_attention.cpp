@@ -60,8 +60,8 @@ Loops loops_for(const PrefillAttentionArgs& args) {
   if (args.head_dim % 16 != 0) {
     return {prefill_block_portable};
   }
-  const bool bfloat16 = args.type == ElementType::kBFloat16;
 #if defined(KVLAB_AVX512)
+  const bool bfloat16 = args.type == ElementType::kBFloat16;
   switch (cpu_level()) {
     case CpuLevel::kAmx:
       if (bfloat16 && args.head_dim % 32 == 0) {
