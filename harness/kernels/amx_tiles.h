@@ -15,12 +15,13 @@ constexpr int64_t kTileRowBytes = 64;
 constexpr int64_t kTileDepth = 32;  // bfloat16 of a row
 
 // What was stored at `data` is in memory before the next tile load: GCC 12's loads do not tell the
-// compiler what they read.
+// compiler what they read. For the same reason nothing they read may be overwritten before a tile
+// store (which the compiler does see) or another call of this.
 static inline void make_visible(const void* data) { asm volatile("" : : "r"(data) : "memory"); }
 
-// This thread's tile registers, from construction to destruction; configuring them again leaves
-// zeros. Registers 0 to 3 hold sums (0 and 1 of the first rows, 2 and 3 of the second), 4 and 5
-// rows of the left side, 6 and 7 of the right one.
+// This thread's tile registers, from construction to destruction, one object at a time on a thread;
+// configuring them again leaves zeros. Registers 0 to 3 hold sums (0 and 1 of the first rows, 2 and
+// 3 of the second), 4 and 5 rows of the left side, 6 and 7 of the right one.
 class TileRegisters final {
  public:
   TileRegisters() = default;

@@ -16,6 +16,7 @@ namespace {
 // Long heads are divided so that a single arm uses every thread; the chunks of a head depend on its
 // own length alone.
 constexpr int64_t kChunkEntries = 512;
+constexpr int64_t kNextEntries = 128;  // of the next chunk, asked for ahead
 
 struct Task {
   int64_t head;
@@ -111,7 +112,7 @@ void decode_attention(const DecodeAttentionArgs& args) {
       const DecodeRun run = cut_run(from.prompt_keys, from.prompt_values, from.prompt_len,
                                     ahead.begin, ahead.end, entry_bytes);
       chunk.next_keys = run.keys;
-      chunk.next_len = run.len;
+      chunk.next_len = std::min(run.len, kNextEntries);
     }
     chunk.score_stride = kChunkEntries;
     chunk.weights =

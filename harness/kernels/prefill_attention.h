@@ -28,7 +28,7 @@ struct PrefillAttentionArgs {
 };
 
 // Softmax and sums in float32; for bfloat16 the weights may be rounded to bfloat16 before they meet
-// the values (CpuLevel::kAvx512 does). The result does not depend on the number of threads.
+// the values (CpuLevel::kAvx512 and kAmx do). The result does not depend on the number of threads.
 void prefill_attention(const PrefillAttentionArgs& args);
 
 // The same in plain float32 loops.

@@ -2,8 +2,8 @@
 //
 // Queries lie across the lanes of the registers, keys along the loops: a row's maximum, sum and
 // rescaling are then lane-wise. Keys come in blocks that start at multiples of kKeyBlock whatever
-// the queries, and what a query may not see adds exact zeros, so that a query's bits do not depend
-// on its block, on the chunk it came in, or on the threads.
+// the queries, and what a query may not see adds exact zeros (values are finite), so that a query's
+// bits do not depend on its block, on the chunk it came in, or on the threads.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct PrefillBlock {
   int64_t kv_head = 0;
   int64_t q_begin = 0;
   int64_t q_count = 0;  // at most kQueryBlock
-  // Values of kv_head in pairs of keys, [kv_len rounded up to kKeyBlock, / 2][head_dim][2], zero
-  // beyond the last key; only where the type is bfloat16.
+  // Values of kv_head in pairs of keys, [kv_len / 2, rounded up][head_dim][2], zero beyond the last
+  // key; only for prefill_block_avx512 where the type is bfloat16.
   const BFloat16* value_pairs = nullptr;
   // Keys and values of kv_head as floats, [kv_len][head_dim]; only for prefill_block_avx512_widen.
   const float* wide_keys = nullptr;

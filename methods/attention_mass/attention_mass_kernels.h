@@ -27,7 +27,7 @@ struct MassBlock {
   int64_t kv_head = 0;
   int64_t row_begin = 0;
   int64_t row_count = 0;               // at most kMassRows
-  const char* key_panels = nullptr;    // of kv_head; only for AVX-512
+  const char* key_panels = nullptr;    // of kv_head; for AVX-512 and AMX
   const char* extra_panels = nullptr;  // the same of the extra keys
   float* scores = nullptr;             // scratch, mass_score_stride() floats for each row
   float* mass = nullptr;               // [num_keys]: rows are added to, or the maximum taken with
@@ -49,7 +49,7 @@ struct SumsBlock {
   int64_t kv_head = 0;
   int64_t key_begin = 0;
   int64_t key_end = 0;
-  const char* key_panels = nullptr;  // of kv_head, from key 0; only for AVX-512
+  const char* key_panels = nullptr;  // of kv_head, from key 0; for AVX-512 and AMX
 };
 
 using SumsBlockFunction = void (*)(const SumsBlock& block);

@@ -1,4 +1,4 @@
-// Keys of all KV heads packed for the AVX-512 inner loops, and queries in their type.
+// Keys of all KV heads packed for the AVX-512 and AMX inner loops, and queries in their type.
 #pragma once
 
 #include <cstdint>
