@@ -58,8 +58,7 @@ void add_predict_command(CLI::App& app, CommandAction& action) {
   command
       ->add_option("--model", flags->models,
                    "smollm2-135m, llama-3.2-1b, llama-3.1-8b, llama-3.1-70b, llama-3.1-405b, or a "
-                   "folder with a "
-                   "config.json; a list")
+                   "folder with a config.json; a list")
       ->delimiter(',')
       ->capture_default_str();
   command->add_option("--device", flags->devices, "h100 or h200; a list")

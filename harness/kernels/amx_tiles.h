@@ -8,11 +8,13 @@
 
 #include <cstdint>
 
+#include "harness/kernels/cpu_level.h"
+
 namespace kvlab::amx {
 
 constexpr int64_t kTileRows = 16;
 constexpr int64_t kTileRowBytes = 64;
-constexpr int64_t kTileDepth = 32;  // bfloat16 of a row
+constexpr int64_t kTileSteps = kTileDepth / 2;  // pairs of a row
 
 // What was stored at `data` is in memory before the next tile load: GCC 12's loads do not tell the
 // compiler what they read. For the same reason nothing they read may be overwritten before a tile
@@ -62,11 +64,11 @@ class TileRegisters final {
   int64_t second_rows_ = 0;
 };
 
-// One left side, `row_bytes` a row and as high as configured, by two panels of 16 columns,
-// `panel_bytes` apart: sums[r][column], `sums_bytes` from row to row.
+// One left side, `row_bytes` a row and as high as configured, by two panels of 16 columns side by
+// side in memory: sums[r][column], `sums_bytes` from row to row.
 static inline void multiply_two_panels(const char* rows, int64_t row_stride_bytes,
-                                       int64_t row_bytes, const char* panels, int64_t panel_bytes,
-                                       float* sums, int64_t sums_bytes) {
+                                       int64_t row_bytes, const char* panels, float* sums,
+                                       int64_t sums_bytes) {
   _tile_zero(0);
   _tile_zero(1);
   for (int64_t offset = 0; offset < row_bytes; offset += kTileRowBytes) {
@@ -74,7 +76,7 @@ static inline void multiply_two_panels(const char* rows, int64_t row_stride_byte
     _tile_loadd(4, rows + offset, row_stride_bytes);
     _tile_loadd(6, right, kTileRowBytes);
     _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(7, right + panel_bytes, kTileRowBytes);
+    _tile_loadd(7, right + 16 * row_bytes, kTileRowBytes);
     _tile_dpbf16ps(1, 4, 7);
   }
   _tile_stored(0, sums, sums_bytes);

@@ -9,6 +9,8 @@
 
 namespace kvlab::avx512 {
 
+constexpr float kLog2E = 1.44269504088896341F;
+
 // Mask of the first `count` lanes; all of them from 16 (32) on, none from 0 down.
 static inline __mmask16 first_lanes_16(int64_t count) {
   return count >= 16  ? __mmask16{0xffff}

@@ -1,6 +1,7 @@
 // Which set of vector instructions the kernels use, chosen at run time.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -13,6 +14,9 @@ enum class CpuLevel {
   kAvx512Widen,  // the same, but large products of bfloat16 are widened and multiplied as float32
   kAmx,          // the same, but large products of bfloat16 are multiplied in tile registers
 };
+
+// bfloat16 in a row of a tile register: kAmx's products are of whole ones.
+constexpr int64_t kTileDepth = 32;
 
 std::string_view cpu_level_name(
     CpuLevel level);  // "reference", "portable", "avx512", "avx512_widen", "amx"

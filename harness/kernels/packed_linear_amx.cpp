@@ -1,37 +1,26 @@
 #include <immintrin.h>
 
 #include "harness/kernels/amx_tiles.h"
-#include "harness/kernels/avx512_math.h"
 #include "harness/kernels/packed_linear_kernels.h"
+#include "harness/kernels/packed_linear_store_avx512.h"
 
 namespace kvlab {
 namespace {
 
-using amx::kTileDepth;
 using amx::kTileRowBytes;
 using amx::kTileRows;
+using amx::kTileSteps;
 
 // Sixteen steps of a panel lie in memory as a right side does.
-constexpr int64_t kTileSteps = kTileDepth / 2;
 constexpr int64_t kTileBytes = kTileSteps * kStepBytes;
 static_assert(kPanelWidth == 16 && kStepBytes == kTileRowBytes);
 
 // Adds the bias and stores a tile of sums.
 void store(const PackedLinearArgs& args, const float* sums, int64_t row, int64_t rows,
            int64_t panel) {
-  const int64_t column = panel * kPanelWidth;
-  const __mmask16 mask = avx512::first_lanes_16(args.out_features - column);
-  const __m512 bias =
-      args.bias != nullptr ? _mm512_loadu_ps(args.bias + column) : _mm512_setzero_ps();
+  const avx512::PanelStore panel_store(args, panel);
   for (int64_t r = 0; r < rows; ++r) {
-    const __m512 sum = _mm512_load_ps(sums + r * kPanelWidth);
-    const __m512 value = args.bias != nullptr ? _mm512_add_ps(sum, bias) : sum;
-    char* y = args.y + (row + r) * args.y_row_bytes;
-    if (args.y_type == ElementType::kFloat32) {
-      avx512::store_floats(reinterpret_cast<float*>(y) + column, mask, value);
-    } else {
-      avx512::store_floats(reinterpret_cast<BFloat16*>(y) + column, mask, value);
-    }
+    panel_store.store(row + r, _mm512_load_ps(sums + r * kPanelWidth));
   }
 }
 

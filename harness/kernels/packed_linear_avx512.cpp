@@ -4,6 +4,7 @@
 
 #include "harness/kernels/avx512_math.h"
 #include "harness/kernels/packed_linear_kernels.h"
+#include "harness/kernels/packed_linear_store_avx512.h"
 #include "harness/kernels/scratch.h"
 
 namespace kvlab {
@@ -36,19 +37,10 @@ template <int kRows, int kPanels>
                                          const __m512 (&sums)[kRows][kPanels]) {
 #pragma GCC unroll 2
   for (int p = 0; p < kPanels; ++p) {
-    const int64_t column = (panel + p) * kPanelWidth;
-    const __mmask16 mask = first_lanes_16(args.out_features - column);
-    const __m512 bias =
-        args.bias != nullptr ? _mm512_loadu_ps(args.bias + column) : _mm512_setzero_ps();
+    const avx512::PanelStore panel_store(args, panel + p);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
-      const __m512 value = args.bias != nullptr ? _mm512_add_ps(sums[r][p], bias) : sums[r][p];
-      char* y = args.y + (row + r) * args.y_row_bytes;
-      if (args.y_type == ElementType::kFloat32) {
-        avx512::store_floats(reinterpret_cast<float*>(y) + column, mask, value);
-      } else {
-        avx512::store_floats(reinterpret_cast<BFloat16*>(y) + column, mask, value);
-      }
+      panel_store.store(row + r, sums[r][p]);
     }
   }
 }

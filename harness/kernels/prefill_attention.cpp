@@ -64,7 +64,7 @@ Loops loops_for(const PrefillAttentionArgs& args) {
   const bool bfloat16 = args.type == ElementType::kBFloat16;
   switch (cpu_level()) {
     case CpuLevel::kAmx:
-      if (bfloat16 && args.head_dim % 32 == 0) {
+      if (bfloat16 && args.head_dim % kTileDepth == 0) {
         return {prefill_block_amx, Packing::kTiles, kTileQueryBlock};
       }
       [[fallthrough]];

@@ -11,13 +11,11 @@
 namespace kvlab {
 namespace {
 
-using amx::kTileRowBytes;
 using amx::kTileRows;
+using amx::kTileSteps;
 
-// Steps (pairs) of a tile, and its lanes.
-constexpr int64_t kTileSteps = 16;
 constexpr int64_t kTileLanes = 16;
-static_assert(kKeyBlock % (2 * amx::kTileDepth) == 0);
+static_assert(kKeyBlock % kTileDepth == 0 && kKeyBlock % (2 * kTileRows) == 0);
 
 // Keys and dimensions are the left sides, queries and weights the right ones: their pairs lie in
 // memory as tiles want them.
@@ -50,7 +48,8 @@ class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16
     const int64_t row_bytes = (partial ? head_dim_ : args_.keys.row_stride) * 2;
     amx::make_visible(queries_);
     for (int64_t i = 0; i < count; i += 2 * kTileRows) {
-      score_tiles(keys + i * row_bytes, row_bytes, scores_ + i * kLanes);
+      multiply_tiles<false>(keys + i * row_bytes, row_bytes, queries_, steps_,
+                            scores_ + i * kLanes);
     }
     Lanes largest = largest_;
     for (int64_t i = 0; i < count; ++i) {
@@ -63,75 +62,59 @@ class Block final : public avx512::QueryLanes<Block<kPanels>, BFloat16, BFloat16
     return largest;
   }
 
-  // 32 keys by all panels.
-  void score_tiles(const char* keys, int64_t row_bytes, float* scores) const {
-    _tile_zero(0);
-    _tile_zero(2);
-    if constexpr (kPanels == 2) {
-      _tile_zero(1);
-      _tile_zero(3);
-    }
-    for (int64_t step = 0; step < steps_; step += kTileSteps) {
-      const float* queries = queries_ + step * kLanes;
-      _tile_loadd(6, queries, kStride);
-      _tile_loadd(4, keys + step * 4, row_bytes);
-      _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(5, keys + kTileRows * row_bytes + step * 4, row_bytes);
-      _tile_dpbf16ps(2, 5, 6);
-      if constexpr (kPanels == 2) {
-        _tile_loadd(7, queries + kTileLanes, kStride);
-        _tile_dpbf16ps(1, 4, 7);
-        _tile_dpbf16ps(3, 5, 7);
-      }
-    }
-    _tile_stored(0, scores, kStride);
-    _tile_stored(2, scores + kTileRows * kLanes, kStride);
-    if constexpr (kPanels == 2) {
-      _tile_stored(1, scores + kTileLanes, kStride);
-      _tile_stored(3, scores + kTileRows * kLanes + kTileLanes, kStride);
-    }
-  }
-
   void weigh_values(int64_t key, int64_t count) {
     // Whole tiles: what no query sees weighs nothing.
     const int64_t filled = (count + 1) / 2;
-    const int64_t steps = (count + amx::kTileDepth - 1) / amx::kTileDepth * kTileSteps;
+    const int64_t steps = (count + kTileDepth - 1) / kTileDepth * kTileSteps;
     std::memset(weights_ + filled * kLanes, 0, (steps - filled) * kStride);
     amx::make_visible(weights_);
     amx::make_visible(output_);
-    const BFloat16* values = block_.value_tiles + key * head_dim_;
+    constexpr int64_t kRowBytes = kKeyBlock * 2;  // a dimension of the block's values
+    const char* values = reinterpret_cast<const char*>(block_.value_tiles + key * head_dim_);
     for (int64_t d = 0; d < head_dim_; d += 2 * kTileRows) {
-      weigh_tiles(values + d * kKeyBlock, steps, output_ + d * kLanes);
+      multiply_tiles<true>(values + d * kRowBytes, kRowBytes, weights_, steps,
+                           output_ + d * kLanes);
     }
   }
 
-  // 32 dimensions by all panels.
-  void weigh_tiles(const BFloat16* values, int64_t steps, float* output) const {
-    constexpr int64_t kValueBytes = kKeyBlock * 2;
-    _tile_loadd(0, output, kStride);
-    _tile_loadd(2, output + kTileRows * kLanes, kStride);
-    if constexpr (kPanels == 2) {
-      _tile_loadd(1, output + kTileLanes, kStride);
-      _tile_loadd(3, output + kTileRows * kLanes + kTileLanes, kStride);
+  // 32 rows of the left side, `steps` pairs each, by all panels of `right` [steps, kLanes]; kAdd:
+  // added to what `sums` [32, kLanes] holds.
+  template <bool kAdd>
+  static void multiply_tiles(const char* left, int64_t left_row_bytes, const float* right,
+                             int64_t steps, float* sums) {
+    float* second_sums = sums + kTileRows * kLanes;
+    if constexpr (kAdd) {
+      _tile_loadd(0, sums, kStride);
+      _tile_loadd(2, second_sums, kStride);
+    } else {
+      _tile_zero(0);
+      _tile_zero(2);
+    }
+    if constexpr (kPanels == 2 && kAdd) {
+      _tile_loadd(1, sums + kTileLanes, kStride);
+      _tile_loadd(3, second_sums + kTileLanes, kStride);
+    } else if constexpr (kPanels == 2) {
+      _tile_zero(1);
+      _tile_zero(3);
     }
     for (int64_t step = 0; step < steps; step += kTileSteps) {
-      const float* weights = weights_ + step * kLanes;
-      _tile_loadd(6, weights, kStride);
-      _tile_loadd(4, values + 2 * step, kValueBytes);
+      const float* panels = right + step * kLanes;
+      _tile_loadd(6, panels, kStride);
+      _tile_loadd(4, left + step * 4, left_row_bytes);
       _tile_dpbf16ps(0, 4, 6);
-      _tile_loadd(5, values + kTileRows * kKeyBlock + 2 * step, kValueBytes);
+      _tile_loadd(5, left + kTileRows * left_row_bytes + step * 4, left_row_bytes);
       _tile_dpbf16ps(2, 5, 6);
       if constexpr (kPanels == 2) {
-        _tile_loadd(7, weights + kTileLanes, kStride);
+        _tile_loadd(7, panels + kTileLanes, kStride);
         _tile_dpbf16ps(1, 4, 7);
         _tile_dpbf16ps(3, 5, 7);
       }
     }
-    _tile_stored(0, output, kStride);
-    _tile_stored(2, output + kTileRows * kLanes, kStride);
+    _tile_stored(0, sums, kStride);
+    _tile_stored(2, second_sums, kStride);
     if constexpr (kPanels == 2) {
-      _tile_stored(1, output + kTileLanes, kStride);
-      _tile_stored(3, output + kTileRows * kLanes + kTileLanes, kStride);
+      _tile_stored(1, sums + kTileLanes, kStride);
+      _tile_stored(3, second_sums + kTileLanes, kStride);
     }
   }
 };

@@ -10,7 +10,6 @@
 
 namespace kvlab::avx512 {
 
-constexpr float kLog2E = 1.44269504088896341F;
 constexpr float kLowest = -1e30F;
 
 // 2 to the (score - largest) * factor, where offset = largest * factor; as exact as the elements.
@@ -43,16 +42,24 @@ class QueryLanes {
         output_(queries_ + kQueryBlock * head_dim_),
         scores_(output_ + kQueryBlock * head_dim_),
         weights_(kPerStep == 1 ? scores_ : scores_ + kQueryBlock * kKeyBlock),
-        factor_(args_.scale * kLog2E),
-        first_position_(args_.kv_len - args_.q_len + block.q_begin),
-        last_position_(first_position_ + block.q_count - 1) {}
+        factor_(args_.scale * kLog2E) {}
 
   void run() {
-    begin();
-    for (int64_t key = first_key(); key <= last_position_; key += kKeyBlock) {
-      const int64_t count = count_from(key);
-      begin_soften(key, count, derived().score_keys(key, count));
-      soften(key, count);
+    pack_queries();
+    const int64_t first_position = args_.kv_len - args_.q_len + block_.q_begin;
+    const int64_t last_position = first_position + block_.q_count - 1;
+    int64_t first_key = 0;
+    if (args_.sliding_window > 0 && first_position >= args_.sliding_window) {
+      first_key = (first_position - args_.sliding_window + 1) / kKeyBlock * kKeyBlock;
+    }
+    for (int64_t key = first_key; key <= last_position; key += kKeyBlock) {
+      const int64_t count =
+          last_position + 1 - key < kKeyBlock ? last_position + 1 - key : kKeyBlock;
+      const Lanes unmasked = derived().score_keys(key, count);
+      const bool masked = count < kKeyBlock || key + count - 1 > first_position ||
+                          (args_.sliding_window > 0 && key <= last_position - args_.sliding_window);
+      soften(masked ? mask_scores(key, count, first_position) : unmasked, count,
+             masked ? key - first_position : kUnmasked);
       derived().weigh_values(key, count);
     }
     store();
@@ -76,60 +83,28 @@ class QueryLanes {
   float* scores_;   // [kKeyBlock, kLanes]
   float* weights_;  // [kKeyBlock / kPerStep, kLanes] of steps; floats lie where the scores did
   const float factor_;
-  const int64_t first_position_;
-  const int64_t last_position_;
   Lanes largest_;  // of the scores before scaling
   Lanes sum_;
-  bool masked_ = false;  // some query does not see some key of the block
 
  private:
+  static constexpr int64_t kUnmasked = INT64_MIN;
+
   Derived& derived() { return static_cast<Derived&>(*this); }
 
-  void begin() {
-    pack_queries();
-#pragma GCC unroll 3
-    for (int p = 0; p < kPanels; ++p) {
-      largest_.panel[p] = _mm512_set1_ps(kLowest);
-      sum_.panel[p] = _mm512_setzero_ps();
-    }
-  }
-
-  // Of the first block of keys that a query sees.
-  int64_t first_key() const {
-    if (args_.sliding_window > 0 && first_position_ >= args_.sliding_window) {
-      return (first_position_ - args_.sliding_window + 1) / kKeyBlock * kKeyBlock;
-    }
-    return 0;
-  }
-  // Keys of the block from `key` on that a query sees.
-  int64_t count_from(int64_t key) const {
-    return last_position_ + 1 - key < kKeyBlock ? last_position_ + 1 - key : kKeyBlock;
-  }
-
-  // The new maximum, `unmasked` if every query saw every key; what there is so far is rescaled.
-  void begin_soften(int64_t key, int64_t count, const Lanes& unmasked) {
-    masked_ = count < kKeyBlock || key + count - 1 > first_position_ ||
-              (args_.sliding_window > 0 && key <= last_position_ - args_.sliding_window);
-    const Lanes largest = masked_ ? mask_scores(key, count) : unmasked;
+  // Turns scores into weights below the new maximum, rescales what there is, and leaves the weights
+  // as the second product takes them. `place`: of the block's first key from the first query, or
+  // kUnmasked.
+  void soften(const Lanes& largest, int64_t count, int64_t place) {
+    const __m512 factor = _mm512_set1_ps(factor_);
+    __m512 offset[kPanels];
     bool grown = false;
 #pragma GCC unroll 3
     for (int p = 0; p < kPanels; ++p) {
       grown |= _mm512_cmp_ps_mask(largest.panel[p], largest_.panel[p], _CMP_GT_OQ) != 0;
+      offset[p] = _mm512_mul_ps(largest.panel[p], factor);
     }
     if (grown) {
       rescale(largest);
-    }
-  }
-
-  // Turns scores into weights below the maximum, and leaves them as the second product takes them.
-  void soften(int64_t key, int64_t count) {
-    const __m512 factor = _mm512_set1_ps(factor_);
-    const int64_t place = key - first_position_;
-    const Lanes largest = largest_;
-    __m512 offset[kPanels];
-#pragma GCC unroll 3
-    for (int p = 0; p < kPanels; ++p) {
-      offset[p] = _mm512_mul_ps(largest.panel[p], factor);
     }
     Lanes sum = sum_;
     for (int64_t i = 0; i < count; i += kPerStep) {
@@ -140,7 +115,7 @@ class QueryLanes {
         for (int64_t j = 0; j < kPerStep; ++j) {
           weights[j] = weight_of<Element>(_mm512_load_ps(scores_ + (i + j) * kLanes + 16 * p),
                                           largest.panel[p], factor, offset[p]);
-          if (masked_) {
+          if (place != kUnmasked) {
             const __mmask16 mask =
                 i + j < count ? seen_by(place + i + j, args_.sliding_window, p) : __mmask16{0};
             weights[j] = _mm512_maskz_mov_ps(mask, weights[j]);
@@ -204,6 +179,11 @@ class QueryLanes {
         }
       }
     }
+#pragma GCC unroll 3
+    for (int p = 0; p < kPanels; ++p) {
+      largest_.panel[p] = _mm512_set1_ps(kLowest);
+      sum_.panel[p] = _mm512_setzero_ps();
+    }
   }
 
   // Which lanes see the key whose position, counted from the first query's, is `place`.
@@ -216,13 +196,13 @@ class QueryLanes {
     return mask;
   }
 
-  Lanes mask_scores(int64_t key, int64_t count) const {
+  Lanes mask_scores(int64_t key, int64_t count, int64_t first_position) const {
     Lanes result = largest_;
     for (int64_t i = 0; i < count; ++i) {
 #pragma GCC unroll 3
       for (int p = 0; p < kPanels; ++p) {
         result.panel[p] = _mm512_mask_max_ps(
-            result.panel[p], seen_by(key + i - first_position_, args_.sliding_window, p),
+            result.panel[p], seen_by(key + i - first_position, args_.sliding_window, p),
             result.panel[p], _mm512_load_ps(scores_ + i * kLanes + 16 * p));
       }
     }

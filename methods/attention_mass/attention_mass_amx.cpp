@@ -24,7 +24,7 @@ void mass_block_amx(const MassBlock& block) {
         amx::make_visible(panels);
         for (int64_t key = keys.begin / 32 * 32; key < keys.end; key += 32) {
           amx::multiply_two_panels(queries, query_bytes, row_bytes, panels + key * row_bytes,
-                                   16 * row_bytes, scores + key, stride * 4);
+                                   scores + key, stride * 4);
         }
       });
 }

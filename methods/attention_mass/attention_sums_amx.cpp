@@ -26,7 +26,7 @@ class Block final : public avx512::SumsOfKeys<Block> {
       registers_.configure(count, count);
       amx::make_visible(panels);
       amx::multiply_two_panels(queries + row * stride_bytes, stride_bytes, row_bytes, panels,
-                               16 * row_bytes, scores, 32 * 4);
+                               scores, 32 * 4);
       const bool masked = is_masked(row, count, key);
       for (int64_t r = 0; r < count; ++r) {
         add_weights(row + r, key, masked, _mm512_load_ps(scores + r * 32),

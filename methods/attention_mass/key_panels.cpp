@@ -10,11 +10,6 @@
 #include "methods/attention_mass/attention_mass_kernels.h"
 
 namespace kvlab {
-namespace {
-
-constexpr int64_t kTileDepth = 32;  // bfloat16 of a tile's row
-
-}  // namespace
 
 #if defined(KVLAB_AVX512)
 

@@ -8,8 +8,6 @@
 
 namespace kvlab::avx512 {
 
-constexpr float kLog2E = 1.44269504088896341F;
-
 // Part of a row of scores: keys [begin, end) of those in the buffer.
 struct Range {
   int64_t begin;

@@ -54,8 +54,6 @@ class SumsOfKeys {
   const AttentionSumsArgs& args_;
 
  private:
-  static constexpr float kLog2E = 1.44269504088896341F;
-
   void run_keys(int64_t key) {
     const int64_t last_key = (key + 32 < args_.kv_len ? key + 32 : args_.kv_len) - 1;
     const int64_t row = key > prefix_ ? key - prefix_ : 0;  // the first row that sees `key`
@@ -65,9 +63,7 @@ class SumsOfKeys {
       end = after < end ? after : end;
     }
     __m512 sums[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
-    if (row < end) {
-      static_cast<Derived*>(this)->add_rows(row, end, key, sums);
-    }
+    static_cast<Derived*>(this)->add_rows(row, end, key, sums);
     float* out = args_.sums + block_.head * args_.sums_head_stride + key;
     for (int p = 0; p < 2; ++p) {
       const __mmask16 mask = first_lanes_16(args_.kv_len - key - 16 * p);
