@@ -67,7 +67,6 @@ class TransformerLm final : public CausalLm {
     at::Tensor hidden;  // [rows, hidden_size], with attention added
     at::Tensor down;
   };
-  enum class LastLayer { kFull, kQueriesAndKeysOnly };
   struct PrefillProgress;
   // Rows of the prompt on their way through the layers.
   struct PrefillChunk {
@@ -102,11 +101,11 @@ class TransformerLm final : public CausalLm {
   void run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden);
 
   // transformer_lm_rows.cpp
-  at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows, const RowAdapter* adapter,
-                          std::span<CapturedQueries* const> captured, LastLayer last_layer);
-  at::Tensor forward_plain_rows(const at::Tensor& hidden, std::span<const Row> rows,
-                                std::span<CapturedQueries* const> captured, LastLayer last_layer,
-                                const RotaryEmbedding::Tables& angles);
+  at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows,
+                          std::span<CapturedQueries* const> captured);
+  at::Tensor forward_rows_cpu(const at::Tensor& hidden, std::span<const Row> rows,
+                              std::span<CapturedQueries* const> captured,
+                              const RotaryEmbedding::Tables& angles);
   at::Tensor project_rows(int64_t layer, const at::Tensor& normed, const RowAdapter* adapter) const;
   MlpRows mlp_rows(int64_t layer, const at::Tensor& attended, const at::Tensor& hidden,
                    const RowAdapter* adapter) const;

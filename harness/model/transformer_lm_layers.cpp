@@ -4,9 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include "harness/base/status.h"
+#include "harness/kernels/parallel.h"
 #include "harness/model/layer_ops.h"
 #include "harness/model/prefill_rows.h"
 #include "harness/model/transformer_lm.h"
@@ -35,16 +37,36 @@ struct TransformerLm::LayerChunk {
 
 namespace {
 
-absl::Status check_appended(const LayerPrefillOptions& options, const ModelConfig& config) {
-  const at::Tensor& rows = options.appended.embeddings;
-  if (!rows.defined()) {
-    return absl::OkStatus();
-  }
+absl::Status check_appended(const at::Tensor& rows, const ModelConfig& config) {
   if (rows.dim() != 2 || rows.size(1) != config.hidden_size || rows.size(0) == 0) {
     return invalid_argument("appended rows must be [count, {}], got [{}]", config.hidden_size,
                             fmt::join(rows.sizes().vec(), ", "));
   }
   return absl::OkStatus();
+}
+
+// `from` [heads, rows, head_dim] into the first rows of `to`. Not copy_ on the CPU: LibTorch's
+// threads get in the way of the kernels' own.
+void copy_first_rows(const at::Tensor& from, const at::Tensor& to) {
+  if (!use_cpu_kernels(from)) {
+    to.narrow(1, 0, from.size(1)).copy_(from);
+    return;
+  }
+  const HeadRows source = head_rows(from);
+  const MutableHeadRows target = mutable_head_rows(to);
+  const int64_t element = from.element_size();
+  const int64_t head_dim = from.size(2);
+  const bool whole_heads = source.row_stride == head_dim && target.row_stride == head_dim;
+  const int64_t rows_at_once = whole_heads ? from.size(1) : 1;
+  parallel_for(from.size(0), [&](int64_t head, int) {
+    for (int64_t row = 0; row < from.size(1); row += rows_at_once) {
+      std::memcpy(static_cast<char*>(target.data) +
+                      (head * target.head_stride + row * target.row_stride) * element,
+                  static_cast<const char*>(source.data) +
+                      (head * source.head_stride + row * source.row_stride) * element,
+                  static_cast<size_t>(rows_at_once * head_dim * element));
+    }
+  });
 }
 
 }  // namespace
@@ -54,7 +76,9 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
   const int64_t num_appended = options.appended.count();
   const auto prompt_len = static_cast<int64_t>(token_ids.size());
   KVLAB_RETURN_IF_ERROR(check_token_ids(token_ids, "the prompt"));
-  KVLAB_RETURN_IF_ERROR(check_appended(options, config_));
+  if (num_appended > 0) {
+    KVLAB_RETURN_IF_ERROR(check_appended(options.appended.embeddings, config_));
+  }
   KVLAB_RETURN_IF_ERROR(check_positions(
       prompt_len + num_appended, num_appended > 0 ? "the prompt with its rows" : "the prompt"));
   if (options.chunk_size < 1) {
@@ -290,6 +314,38 @@ void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at:
   const at::Tensor attended = chunk_attention(args).output.flatten(1);
   const MlpRows mlp = mlp_rows(i, attended, hidden, adapter);
   hidden = mlp.hidden.add_(mlp.down);
+}
+
+absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& prompt,
+                                                        const at::Tensor& embeddings,
+                                                        const RowAdapter* adapter) {
+  KVLAB_RETURN_IF_ERROR(check_appended(embeddings, config_));
+  const int64_t prompt_len = prompt.prompt_len();
+  const int64_t count = embeddings.size(0);
+  KVLAB_RETURN_IF_ERROR(check_positions(prompt_len + count, "the prompt with its rows"));
+  const c10::InferenceMode inference;
+  try {
+    LayerPass pass;
+    pass.prompt_len = prompt_len;
+    pass.keys = at::empty({config_.num_kv_heads, prompt_len + count, config_.head_dim},
+                          at::TensorOptions().dtype(dtype_).device(device_));
+    pass.values = at::empty_like(pass.keys);
+    at::Tensor rows =
+        embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
+    CapturedQueries result;
+    for (const LayerState& layer : prompt.layers) {
+      copy_first_rows(layer.keys, pass.keys);
+      copy_first_rows(layer.values, pass.values);
+      run_appended(pass, adapter, rows);
+      result.queries.push_back(pass.appended_queries);
+      result.keys.push_back(pass.keys.narrow(1, prompt_len, count).clone());
+      ++pass.layer;
+    }
+    return result;
+  } catch (const std::exception& error) {
+    return absl::ResourceExhaustedError(
+        to_absl(fmt::format("running {} rows after the prompt failed: {}", count, error.what())));
+  }
 }
 
 }  // namespace kvlab

@@ -224,12 +224,10 @@ TransformerLm::MlpRows TransformerLm::mlp_rows(int64_t layer, const at::Tensor& 
   return {after.sum, down};
 }
 
-// hidden [rows, hidden_size] -> final hidden states after the last norm; undefined for
-// kQueriesAndKeysOnly. captured: empty, or for each row null or where its queries and keys go.
+// hidden [rows, hidden_size] -> final hidden states after the last norm. captured: empty, or for
+// each row null or where its queries and keys go.
 at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> rows,
-                                       const RowAdapter* adapter,
-                                       std::span<CapturedQueries* const> captured,
-                                       LastLayer last_layer) {
+                                       std::span<CapturedQueries* const> captured) {
   const auto num_rows = static_cast<int64_t>(rows.size());
   const int64_t head_dim = config_.head_dim;
   const int64_t q_size = config_.num_heads * head_dim;
@@ -249,8 +247,8 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     sin.narrow(0, r, 1).copy_(row_angles.sin);
   }
 
-  if (adapter == nullptr && use_cpu_kernels(hidden)) {
-    return forward_plain_rows(hidden, rows, captured, last_layer, {cos, sin});
+  if (use_cpu_kernels(hidden)) {
+    return forward_rows_cpu(hidden, rows, captured, {cos, sin});
   }
   at::Tensor normed = rms_norm(hidden, weights_.layers.front().attention_norm, eps);
   for (int64_t i = 0; i < config_.num_layers; ++i) {
@@ -258,7 +256,7 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     const LayerWeights& layer = weights_.layers[index];
     const bool last = i + 1 == config_.num_layers;
 
-    const at::Tensor qkv = project_rows(i, normed, adapter);
+    const at::Tensor qkv = project_rows(i, normed, /*adapter=*/nullptr);
     const auto heads_of = [&](int64_t begin, int64_t size) {
       return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
     };
@@ -269,11 +267,8 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
     const at::Tensor values = heads_of(q_size + kv_size, kv_size);
     store_rows(i, rows, keys, values);
     capture_rows(captured, index, queries.transpose(0, 1), keys);
-    if (last && last_layer == LastLayer::kQueriesAndKeysOnly) {
-      return {};
-    }
     const at::Tensor attended = attend_rows(i, rows, queries).flatten(1);
-    const MlpRows mlp = mlp_rows(i, attended, hidden, adapter);
+    const MlpRows mlp = mlp_rows(i, attended, hidden, /*adapter=*/nullptr);
     const NormedSum after_mlp =
         add_rms_norm(mlp.hidden, mlp.down,
                      last ? weights_.final_norm : weights_.layers[index + 1].attention_norm, eps);
@@ -283,11 +278,10 @@ at::Tensor TransformerLm::forward_rows(at::Tensor hidden, std::span<const Row> r
   return normed;
 }
 
-// The same on the CPU without an adapter: two calls of the kernels a layer, and the same bits.
-at::Tensor TransformerLm::forward_plain_rows(const at::Tensor& hidden, std::span<const Row> rows,
-                                             std::span<CapturedQueries* const> captured,
-                                             LastLayer last_layer,
-                                             const RotaryEmbedding::Tables& angles) {
+// The same in two calls of the CPU's kernels a layer.
+at::Tensor TransformerLm::forward_rows_cpu(const at::Tensor& hidden, std::span<const Row> rows,
+                                           std::span<CapturedQueries* const> captured,
+                                           const RotaryEmbedding::Tables& angles) {
   const int64_t num_rows = hidden.size(0);
   const auto heads = [&](int64_t num_heads) {
     return at::empty({num_rows, num_heads, config_.head_dim}, hidden.options());
@@ -304,9 +298,6 @@ at::Tensor TransformerLm::forward_plain_rows(const at::Tensor& hidden, std::span
     prefill_rows(args);
     store_rows(i, rows, keys, values);
     capture_rows(captured, static_cast<size_t>(i), queries.transpose(0, 1), keys);
-    if (i + 1 == config_.num_layers && last_layer == LastLayer::kQueriesAndKeysOnly) {
-      return {};
-    }
     attended = attend_rows(i, rows, queries).flatten(1);
   }
   at::Tensor normed = at::empty_like(hidden);
@@ -330,8 +321,7 @@ absl::StatusOr<at::Tensor> TransformerLm::decode_step(std::span<const int32_t> t
   }
   const c10::InferenceMode inference;
   try {
-    const at::Tensor hidden =
-        forward_rows(embed(token_ids), rows, nullptr, captured, LastLayer::kFull);
+    const at::Tensor hidden = forward_rows(embed(token_ids), rows, captured);
     for (KvCache* cache : caches) {
       cache->advance(1);
     }
@@ -354,41 +344,11 @@ absl::StatusOr<at::Tensor> TransformerLm::extend(std::span<const int32_t> token_
   const std::vector<CapturedQueries*> row_captured(captured == nullptr ? 0 : rows.size(), captured);
   const c10::InferenceMode inference;
   try {
-    const at::Tensor hidden =
-        forward_rows(embed(token_ids), rows, nullptr, row_captured, LastLayer::kFull);
+    const at::Tensor hidden = forward_rows(embed(token_ids), rows, row_captured);
     cache.advance(count);
     return logits(hidden.narrow(0, count - 1, 1)).select(0, 0);
   } catch (const std::exception& error) {
     return failed(fmt::format("a continuation of {} tokens", count), error);
-  }
-}
-
-absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& prompt,
-                                                        const at::Tensor& embeddings,
-                                                        const RowAdapter* adapter) {
-  if (embeddings.dim() != 2 || embeddings.size(1) != config_.hidden_size ||
-      embeddings.size(0) == 0) {
-    return invalid_argument("rows must be [count, {}], got [{}]", config_.hidden_size,
-                            fmt::join(embeddings.sizes().vec(), ", "));
-  }
-  const int64_t count = embeddings.size(0);
-  KVLAB_RETURN_IF_ERROR(check_positions(prompt.prompt_len() + count, "the prompt with its rows"));
-  const c10::InferenceMode inference;
-  try {
-    // An alias without ownership: the cache lives as long as this call.
-    KvCache cache = KvCache::full(
-        std::shared_ptr<const PromptState>(std::shared_ptr<const void>(), &prompt), count);
-    std::vector<Row> rows;
-    for (int64_t i = 0; i < count; ++i) {
-      rows.push_back({&cache, prompt.prompt_len() + i, i});
-    }
-    CapturedQueries result;
-    const std::vector<CapturedQueries*> captured(rows.size(), &result);
-    at::Tensor hidden = embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true);
-    forward_rows(hidden.contiguous(), rows, adapter, captured, LastLayer::kQueriesAndKeysOnly);
-    return result;
-  } catch (const std::exception& error) {
-    return failed(fmt::format("running {} rows after the prompt", count), error);
   }
 }
 
