@@ -10,6 +10,6 @@ namespace kvlab {
 // The loss of sample_loss() (trainer.h), all of it in the frozen model's precision. With `backward`
 // its gradient is added to the adapter's.
 double naive_sample_loss(FrozenModel& model, const LookaheadAdapter& adapter,
-                         const TrainingSample& sample, bool backward);
+                         const TrainingSample& sample, double content_weight, bool backward);
 
 }  // namespace kvlab

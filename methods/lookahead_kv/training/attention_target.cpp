@@ -49,6 +49,19 @@ at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scor
   return (at::xlogy(target, target) - target * at::log(predicted.clamp_min(kTiny))).sum();
 }
 
+at::Tensor training_divergence(const at::Tensor& target, const at::Tensor& scores,
+                               double content_weight) {
+  const at::Tensor whole = attention_divergence(target, scores);
+  const int64_t content = target.size(-1) - kSinkEntries;
+  if (content_weight == 0 || content <= 0) {
+    return whole;
+  }
+  const at::Tensor truth = target.narrow(-1, kSinkEntries, content);
+  return whole + content_weight *
+                     attention_divergence(truth / truth.sum(-1, /*keepdim=*/true).clamp_min(kTiny),
+                                          scores.narrow(-1, kSinkEntries, content));
+}
+
 double attention_recall(const at::Tensor& target, const at::Tensor& scores, int64_t num_kv_heads,
                         int64_t budget) {
   const c10::NoGradGuard no_grad;

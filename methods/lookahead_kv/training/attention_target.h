@@ -20,6 +20,17 @@ at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& p
 // the mean over layers and heads. Differentiable in `scores`.
 at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scores);
 
+// Entries at a prompt's start that take most of the attention in deep layers whatever they say
+// (attention sinks, arXiv 2309.17453), so that no method has to be taught to keep them.
+constexpr int64_t kSinkEntries = 4;
+
+// What training minimises: attention_divergence(), and `content_weight` times the same over the
+// entries behind the sinks, both sides divided by their sums there. By the chain rule of KL the
+// paper's loss (content_weight 0) sees a head's choice among those only in proportion to the mass
+// they hold.
+at::Tensor training_divergence(const at::Tensor& target, const at::Tensor& scores,
+                               double content_weight);
+
 // Share of the true attention mass that the `budget` best entries by `scores` hold, relative to the
 // best possible `budget` entries; both as the mean over the query heads of a KV group. The mean
 // over KV heads.

@@ -36,7 +36,8 @@ struct TrainingRecipe {
   int64_t batch = 4;
   double passes = 1;  // over the training prompts
   int64_t warmup_steps = 10;
-  double clip = 1.0;  // largest norm of all gradients together
+  double content_weight = 0;  // attention_target.h, training_divergence()
+  double clip = 1.0;          // largest norm of all gradients together
   uint64_t order_seed = 1;
   int64_t evaluate_every = 50;    // steps
   int64_t checkpoint_every = 10;  // steps

@@ -20,7 +20,7 @@ namespace kvlab {
 
 struct TrainingStep {
   int64_t step = 0;  // from 1
-  double loss = 0;   // mean over the batch of the paper's loss
+  double loss = 0;   // mean over the batch of what is minimised
   double learning_rate = 0;
   double gradient_norm = 0;
   double seconds = 0;
@@ -28,7 +28,7 @@ struct TrainingStep {
 
 struct HeldOutEvaluation {
   int64_t step = 0;
-  double loss = 0;
+  double loss = 0;                                 // the paper's, whatever is minimised
   std::vector<std::pair<int64_t, double>> recall;  // budget to mean recall
 };
 
@@ -42,19 +42,26 @@ class TrainingObserver {
   virtual absl::Status on_evaluation(const HeldOutEvaluation& evaluation) = 0;
 };
 
-// The loss of one sample, mean over layers and query heads, and with `backward` its gradient, times
-// `weight`, added to the adapter's. `recall_budgets` may be empty.
+struct SampleLossOptions {
+  bool backward = false;      // the gradient of `minimised`, times `weight`, joins the adapter's
+  double weight = 1;          // of this sample in its batch
+  double content_weight = 0;  // attention_target.h, training_divergence()
+  std::vector<int64_t> recall_budgets;
+};
+
+// Means over layers and query heads.
 struct SampleLoss {
-  double loss = 0;
+  double minimised = 0;
+  double divergence = 0;       // the paper's loss
   std::vector<double> recall;  // per budget, mean over layers
 };
 SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
-                       bool backward, double weight, const std::vector<int64_t>& recall_budgets);
+                       const SampleLossOptions& options);
 // The same with the pass run first.
 absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
                                        const LookaheadAdapter& adapter,
-                                       const TrainingSample& sample, bool backward, double weight,
-                                       const std::vector<int64_t>& recall_budgets);
+                                       const TrainingSample& sample,
+                                       const SampleLossOptions& options);
 
 struct TrainingOutcome {
   int64_t steps = 0;

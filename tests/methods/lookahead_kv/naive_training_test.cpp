@@ -9,7 +9,10 @@
 namespace kvlab {
 namespace {
 
-TEST(NaiveTraining, EqualsTheStepThatIsUsed) {
+class NaiveTraining : public testing::TestWithParam<double> {};  // content_weight
+
+TEST_P(NaiveTraining, EqualsTheStepThatIsUsed) {
+  const double content_weight = GetParam();
   const auto dir = golden_dir() / "models" / "tiny-gqa";
   const auto base = CausalLm::load(dir, {.dtype = at::kFloat}).value();
   const auto frozen = FrozenModel::load(dir, at::kFloat).value();
@@ -22,8 +25,12 @@ TEST(NaiveTraining, EqualsTheStepThatIsUsed) {
     const auto adapter =
         LookaheadAdapter::initialise(frozen->config, LookaheadShape::paper(), at::Tensor(), 3);
     adapter->require_gradients();
-    const double loss = naive ? naive_sample_loss(*frozen, *adapter, sample, true)
-                              : sample_loss(*base, *frozen, *adapter, sample, true, 1, {})->loss;
+    const double loss =
+        naive ? naive_sample_loss(*frozen, *adapter, sample, content_weight, /*backward=*/true)
+              : sample_loss(
+                    *base, *frozen, *adapter, sample,
+                    {.backward = true, .content_weight = content_weight, .recall_budgets = {}})
+                    ->minimised;
     std::vector<at::Tensor> all = {at::tensor(loss)};
     for (const auto& [name, tensor] : adapter->named_tensors()) {
       all.push_back(tensor.grad().clone());
@@ -34,9 +41,11 @@ TEST(NaiveTraining, EqualsTheStepThatIsUsed) {
   const auto naive = gradients(true);
   ASSERT_EQ(used.size(), naive.size());
   for (size_t i = 0; i < used.size(); ++i) {
-    EXPECT_LT((used[i] - naive[i]).abs().max().item<double>(), 1e-5) << i;
+    EXPECT_LT((used[i] - naive[i]).abs().max().item<double>(), 1e-5 * (1 + content_weight)) << i;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(ContentWeights, NaiveTraining, testing::Values(0.0, 3.0));
 
 }  // namespace
 }  // namespace kvlab
