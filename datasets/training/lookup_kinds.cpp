@@ -70,9 +70,15 @@ class ValueMaker final {
   ValueMaker(const TrainingCorpus& corpus, SeededRandom& random)
       : corpus_(corpus), style_(random.below(8)), length_(random.between(4, 9)) {}
 
+  static ValueMaker of_identifiers(const TrainingCorpus& corpus, SeededRandom& random) {
+    ValueMaker values(corpus, random);
+    values.style_ = kIdentifiers;
+    return values;
+  }
+
   std::string make(SeededRandom& random) const {
     switch (style_) {
-      case 0:
+      case kIdentifiers:
         return random_identifier(random);
       case 1:
         return random.pick(corpus_.words);
@@ -87,6 +93,7 @@ class ValueMaker final {
   }
 
  private:
+  static constexpr int64_t kIdentifiers = 0;
   const TrainingCorpus& corpus_;
   int64_t style_;
   int64_t length_;
@@ -135,19 +142,20 @@ std::string wrap_document(const std::string& document, const std::string& about,
   }
 }
 
-}  // namespace
+struct FactsPlan {
+  int64_t num_subjects = 1;
+  int64_t asked = 1;        // subjects
+  int64_t values_each = 1;  // of every subject
+};
 
-TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random) {
-  const FactWording& wording = random.pick(fact_wordings());
-  const ValueMaker values(*context.corpus, random);
-  const int64_t num_subjects = random.chance(0.3) ? 1 : random.between(2, 6);
-  const int64_t asked =
-      random.chance(0.6) ? 1 : random.between(1, std::min<int64_t>(num_subjects, 4));
-  const int64_t values_each = asked == 1 && random.chance(0.25) ? random.between(2, 4) : 1;
-  const std::vector<std::string> subjects = make_subjects(*context.corpus, random, num_subjects);
+TrainingPrompt facts_prompt(const char* kind, const FactWording& wording, const ValueMaker& values,
+                            const FactsPlan& plan, const PromptContext& context,
+                            SeededRandom& random) {
+  const std::vector<std::string> subjects =
+      make_subjects(*context.corpus, random, plan.num_subjects);
   std::vector<std::string> statements;
   for (const std::string& subject : subjects) {
-    for (int64_t i = 0; i < values_each; ++i) {
+    for (int64_t i = 0; i < plan.values_each; ++i) {
       statements.push_back(
           fill_in(wording.statement, "subject", subject, "value", values.make(random)));
     }
@@ -160,20 +168,56 @@ TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& ran
   const std::string document =
       join_with_inserts(filler, statements, random, repeated || random.chance(0.5) ? "\n" : "\n\n");
 
-  std::vector<std::string> wanted(subjects.begin(), subjects.begin() + asked);
+  std::vector<std::string> wanted(subjects.begin(), subjects.begin() + plan.asked);
   const std::string names = join_names(wanted);
   std::string question = fill_in(wording.question, "subjects", names);
-  if (values_each > 1) {
-    question += fmt::format(" There are {}; list all of them.", values_each);
+  if (plan.values_each > 1) {
+    question += fmt::format(" There are {}; list all of them.", plan.values_each);
   }
   TrainingPrompt prompt;
-  prompt.kind = "facts";
+  prompt.kind = kind;
   prompt.text = wrap_document(document, wording.plural, question, random);
   if (random.chance(0.7)) {
     prompt.answer_prefix = fill_in(wording.reply, "subjects", names);
   }
   prompt.max_new_tokens = random.chance(0.5) ? 32 : 96;
   return prompt;
+}
+
+}  // namespace
+
+TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random) {
+  const FactWording& wording = random.pick(fact_wordings());
+  const ValueMaker values(*context.corpus, random);
+  FactsPlan plan;
+  plan.num_subjects = random.chance(0.3) ? 1 : random.between(2, 6);
+  plan.asked = random.chance(0.6) ? 1 : random.between(1, std::min<int64_t>(plan.num_subjects, 4));
+  plan.values_each = plan.asked == 1 && random.chance(0.25) ? random.between(2, 4) : 1;
+  return facts_prompt("facts", wording, values, plan, context, random);
+}
+
+TrainingPrompt make_several_prompt(const PromptContext& context, SeededRandom& random) {
+  const FactWording& wording = random.pick(fact_wordings());
+  const ValueMaker values = random.chance(0.25)
+                                ? ValueMaker::of_identifiers(*context.corpus, random)
+                                : ValueMaker(*context.corpus, random);
+  FactsPlan plan;
+  if (random.chance(0.5)) {
+    plan.num_subjects = random.between(3, 6);
+    plan.asked = random.between(3, std::min<int64_t>(plan.num_subjects, 5));
+  } else {
+    plan.num_subjects = random.between(1, 2);
+    plan.values_each = random.between(3, 5);
+  }
+  return facts_prompt("several", wording, values, plan, context, random);
+}
+
+TrainingPrompt make_identifiers_prompt(const PromptContext& context, SeededRandom& random) {
+  const FactWording& wording = random.pick(fact_wordings());
+  const ValueMaker values = ValueMaker::of_identifiers(*context.corpus, random);
+  FactsPlan plan;
+  plan.num_subjects = random.chance(0.4) ? 1 : random.between(2, 8);
+  return facts_prompt("identifiers", wording, values, plan, context, random);
 }
 
 TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random) {

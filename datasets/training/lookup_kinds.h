@@ -6,6 +6,8 @@
 namespace kvlab {
 
 TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_several_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_identifiers_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& random);

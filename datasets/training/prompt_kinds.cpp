@@ -9,6 +9,9 @@ const std::vector<PromptKind>& prompt_kinds() {
   static const auto* const kinds = new std::vector<PromptKind>{
       {"facts", "sentences planted in a text, asked for one or several at a time",
        make_facts_prompt},
+      {"several", "the same, always three or more of them", make_several_prompt},
+      {"identifiers", "one such sentence among others, its value a long identifier",
+       make_identifiers_prompt},
       {"records", "one line of a long list of alike lines", make_records_prompt},
       {"aliases", "names that share a value through assignments", make_aliases_prompt},
       {"counts", "the words that occur most in a list", make_counts_prompt},
