@@ -74,7 +74,7 @@ absl::Status run(const Flags& flags) {
                              sample_loss(*base, frozen, *adapter, sample, {.backward = true}));
       loss = one.minimised;
     } else {
-      loss = naive_sample_loss(frozen, *adapter, sample, /*content_weight=*/0,
+      loss = naive_sample_loss(frozen, *adapter, sample, /*loss=*/{},
                                /*backward=*/true);
     }
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

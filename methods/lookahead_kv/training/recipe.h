@@ -11,6 +11,7 @@
 #include "datasets/training/builder.h"
 #include "harness/base/json.h"
 #include "methods/lookahead_kv/adapter.h"
+#include "methods/lookahead_kv/training/attention_target.h"
 
 namespace kvlab {
 
@@ -36,8 +37,8 @@ struct TrainingRecipe {
   int64_t batch = 4;
   double passes = 1;  // over the training prompts
   int64_t warmup_steps = 10;
-  double content_weight = 0;  // attention_target.h, training_divergence()
-  double clip = 1.0;          // largest norm of all gradients together
+  TrainingLoss loss;
+  double clip = 1.0;  // largest norm of all gradients together
   uint64_t order_seed = 1;
   int64_t evaluate_every = 50;    // steps
   int64_t checkpoint_every = 10;  // steps

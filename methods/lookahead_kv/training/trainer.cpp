@@ -11,7 +11,6 @@
 #include "harness/base/clock.h"
 #include "harness/base/interrupt.h"
 #include "harness/base/status.h"
-#include "methods/lookahead_kv/training/attention_target.h"
 #include "methods/lookahead_kv/training/optimizer.h"
 
 namespace kvlab {
@@ -118,13 +117,10 @@ SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const Lookah
   at::Tensor total;
   const auto visit = [&](int64_t layer, const RowLayer& rows) {
     const at::Tensor& target = pass.targets[static_cast<size_t>(layer)];
-    const at::Tensor part =
-        training_divergence(target, rows.scores, options.content_weight) * scale;
+    const at::Tensor part = training_divergence(target, rows.scores, options.loss) * scale;
     total = total.defined() ? total + part : part;
     const at::Tensor scores = rows.scores.detach();
-    if (options.content_weight != 0) {
-      result.divergence += attention_divergence(target, scores).item<double>() * scale;
-    }
+    result.divergence += attention_divergence(target, scores).sum().item<double>() * scale;
     for (size_t i = 0; i < options.recall_budgets.size(); ++i) {
       result.recall[i] +=
           attention_recall(target, scores, frozen.config.num_kv_heads, options.recall_budgets[i]) /
@@ -140,9 +136,6 @@ SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const Lookah
     run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
   }
   result.minimised = total.item<double>();
-  if (options.content_weight == 0) {
-    result.divergence = result.minimised;
-  }
   return result;
 }
 
@@ -218,7 +211,7 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Froz
       const SampleLoss one = sample_loss(pass, frozen, *adapter,
                                          {.backward = true,
                                           .weight = 1.0 / static_cast<double>(recipe.batch),
-                                          .content_weight = recipe.content_weight,
+                                          .loss = recipe.loss,
                                           .recall_budgets = {}});
       step.loss += one.minimised / static_cast<double>(recipe.batch);
     }

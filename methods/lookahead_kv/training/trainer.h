@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "methods/lookahead_kv/training/attention_target.h"
 #include "methods/lookahead_kv/training/frozen_pass.h"
 #include "methods/lookahead_kv/training/lookahead_pass.h"
 #include "methods/lookahead_kv/training/recipe.h"
@@ -43,9 +44,9 @@ class TrainingObserver {
 };
 
 struct SampleLossOptions {
-  bool backward = false;      // the gradient of `minimised`, times `weight`, joins the adapter's
-  double weight = 1;          // of this sample in its batch
-  double content_weight = 0;  // attention_target.h, training_divergence()
+  bool backward = false;  // the gradient of `minimised`, times `weight`, joins the adapter's
+  double weight = 1;      // of this sample in its batch
+  TrainingLoss loss;
   std::vector<int64_t> recall_budgets;
 };
 

@@ -36,7 +36,8 @@ TEST(TrainingLoss, ContentWeightAddsTheDivergenceBehindTheSinks) {
   const double paper = plain_divergence(target, scores, 0);
   const double content = plain_divergence(target, scores, kSinkEntries);
   const auto loss = [&](double weight) {
-    return training_divergence(one_head(target), one_head(scores), weight).item<double>();
+    return training_divergence(one_head(target), one_head(scores), {.content_weight = weight})
+        .item<double>();
   };
   EXPECT_NEAR(loss(0), paper, 1e-12);
   EXPECT_NEAR(loss(1), paper + content, 1e-12);
@@ -46,15 +47,37 @@ TEST(TrainingLoss, ContentWeightAddsTheDivergenceBehindTheSinks) {
 TEST(TrainingLoss, APromptOfSinksAloneHasThePapersLoss) {
   const std::vector<double> target = {0.5, 0.2, 0.2, 0.1};
   const std::vector<double> scores = {0.2, 0.2, 0.2, 0.1};
-  EXPECT_NEAR(training_divergence(one_head(target), one_head(scores), 3).item<double>(),
-              plain_divergence(target, scores, 0), 1e-12);
+  const at::Tensor loss =
+      training_divergence(one_head(target), one_head(scores), {.content_weight = 3});
+  EXPECT_NEAR(loss.item<double>(), plain_divergence(target, scores, 0), 1e-12);
 }
 
 TEST(TrainingLoss, AHeadThatSeesNothingBehindTheSinksAddsNothing) {
   const at::Tensor target = one_head({1, 0, 0, 0, 0, 0});
   const at::Tensor scores = one_head({0.5, 0.1, 0.1, 0.1, 0.1, 0.1});
-  const double loss = training_divergence(target, scores, 3).item<double>();
-  EXPECT_NEAR(loss, -std::log(0.5), 1e-12);
+  const at::Tensor loss = training_divergence(target, scores, {.content_weight = 3});
+  EXPECT_NEAR(loss.item<double>(), -std::log(0.5), 1e-12);
+}
+
+TEST(TrainingLoss, HeadPowerRaisesEveryHeadByItself) {
+  const std::vector<double> target = {0.1, 0.2, 0.3, 0.1, 0.2, 0.1};
+  const std::vector<double> near = {0.1, 0.2, 0.2, 0.2, 0.2, 0.1};
+  const std::vector<double> far = {0.9, 0.01, 0.01, 0.01, 0.01, 0.01};
+  const auto both = [](const std::vector<double>& a, const std::vector<double>& b) {
+    return at::cat({one_head(a), one_head(b)});
+  };
+  const at::Tensor loss =
+      training_divergence(both(target, target), both(near, far), {.head_power = 2});
+  EXPECT_NEAR(loss.item<double>(),
+              std::pow(plain_divergence(target, near, 0), 2) +
+                  std::pow(plain_divergence(target, far, 0), 2),
+              1e-12);
+}
+
+TEST(TrainingLoss, AHeadThatIsRightHasAGradientOfZeroAtAnyPower) {
+  at::Tensor scores = one_head({0.2, 0.2, 0.2, 0.2, 0.1, 0.1}).set_requires_grad(true);
+  training_divergence(scores.detach(), scores, {.content_weight = 1, .head_power = 1.5}).backward();
+  EXPECT_LT(scores.grad().abs().max().item<double>(), 1e-7);
 }
 
 }  // namespace
