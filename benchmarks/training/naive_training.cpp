@@ -75,7 +75,7 @@ at::Tensor embed(const FrozenModel& model, const std::vector<int32_t>& ids) {
 }  // namespace
 
 double naive_sample_loss(FrozenModel& model, const LookaheadAdapter& adapter,
-                         const TrainingSample& sample, const TrainingLoss& loss, bool backward) {
+                         const TrainingSample& sample, bool backward) {
   const auto prompt_len = static_cast<int64_t>(sample.prompt_ids.size());
   const auto reply_len = static_cast<int64_t>(sample.reply_ids.size());
   std::vector<at::Tensor> targets;
@@ -95,7 +95,7 @@ double naive_sample_loss(FrozenModel& model, const LookaheadAdapter& adapter,
   forward(model, rows, &adapter, prompt_len, [&](int64_t layer, const at::Tensor& weights) {
     const at::Tensor scores =
         weights.narrow(1, prompt_len, rows.size(0) - prompt_len).narrow(2, 0, prompt_len).mean(1);
-    const at::Tensor part = training_divergence(targets[static_cast<size_t>(layer)], scores, loss);
+    const at::Tensor part = attention_divergence(targets[static_cast<size_t>(layer)], scores);
     total = total.defined() ? total + part : part;
   });
   total = total / static_cast<double>(model.config.num_layers * model.config.num_heads);

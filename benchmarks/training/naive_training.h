@@ -2,7 +2,6 @@
 // and gradients through every row of the model. What kvlab's own step is measured against.
 #pragma once
 
-#include "methods/lookahead_kv/training/attention_target.h"
 #include "methods/lookahead_kv/training/lookahead_pass.h"
 #include "methods/lookahead_kv/training/sample_set.h"
 
@@ -11,6 +10,6 @@ namespace kvlab {
 // The loss of sample_loss() (trainer.h), all of it in the frozen model's precision. With `backward`
 // its gradient is added to the adapter's.
 double naive_sample_loss(FrozenModel& model, const LookaheadAdapter& adapter,
-                         const TrainingSample& sample, const TrainingLoss& loss, bool backward);
+                         const TrainingSample& sample, bool backward);
 
 }  // namespace kvlab

@@ -71,11 +71,11 @@ absl::Status run(const Flags& flags) {
     const auto start = std::chrono::steady_clock::now();
     if (base != nullptr) {
       KVLAB_ASSIGN_OR_RETURN(const SampleLoss one,
-                             sample_loss(*base, frozen, *adapter, sample, {.backward = true}));
-      loss = one.minimised;
+                             sample_loss(*base, frozen, *adapter, sample, /*backward=*/true,
+                                         /*weight=*/1, {}));
+      loss = one.loss;
     } else {
-      loss = naive_sample_loss(frozen, *adapter, sample, /*loss=*/{},
-                               /*backward=*/true);
+      loss = naive_sample_loss(frozen, *adapter, sample, /*backward=*/true);
     }
     seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   }

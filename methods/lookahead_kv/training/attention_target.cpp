@@ -46,24 +46,7 @@ at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& p
 at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scores) {
   const at::Tensor predicted = scores / scores.sum(-1, /*keepdim=*/true);
   // xlogy(0, 0) is 0, as KL wants it.
-  return (at::xlogy(target, target) - target * at::log(predicted.clamp_min(kTiny))).sum(-1);
-}
-
-at::Tensor training_divergence(const at::Tensor& target, const at::Tensor& scores,
-                               const TrainingLoss& loss) {
-  at::Tensor heads = attention_divergence(target, scores);
-  const int64_t content = target.size(-1) - kSinkEntries;
-  if (loss.content_weight != 0 && content > 0) {
-    const at::Tensor truth = target.narrow(-1, kSinkEntries, content);
-    heads =
-        heads + loss.content_weight *
-                    attention_divergence(truth / truth.sum(-1, /*keepdim=*/true).clamp_min(kTiny),
-                                         scores.narrow(-1, kSinkEntries, content));
-  }
-  if (loss.head_power != 1) {
-    heads = at::pow(heads.clamp_min(0), loss.head_power);  // rounding may leave it below 0
-  }
-  return heads.sum();
+  return (at::xlogy(target, target) - target * at::log(predicted.clamp_min(kTiny))).sum();
 }
 
 double attention_recall(const at::Tensor& target, const at::Tensor& scores, int64_t num_kv_heads,

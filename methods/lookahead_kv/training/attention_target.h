@@ -16,28 +16,9 @@ at::Tensor attention_target(const at::Tensor& reply_queries, const at::Tensor& p
                             const at::Tensor& reply_keys, at::ScalarType dtype,
                             int64_t block_rows = 64);
 
-// KL(target || scores / sum(scores)) of every head, [num_heads]. Their mean over layers and heads
-// is the paper's loss. Differentiable in `scores`.
+// Sum over heads of KL(target || scores / sum(scores)): the layer's part of the paper's loss before
+// the mean over layers and heads. Differentiable in `scores`.
 at::Tensor attention_divergence(const at::Tensor& target, const at::Tensor& scores);
-
-// What training minimises. The defaults are the paper's.
-struct TrainingLoss {
-  // Times the divergence over the entries behind the sinks, both sides divided by their sums there,
-  // is added: by the chain rule of KL the paper's loss sees a head's choice among those only in
-  // proportion to the mass they hold.
-  double content_weight = 0;
-  // A head's divergence is raised to this: above 1 the few heads that look for what a prompt asks
-  // for, and are missed by far, weigh more than the many that are nearly right.
-  double head_power = 1;
-};
-
-// Entries at a prompt's start that take most of the attention in deep layers whatever they say
-// (attention sinks, arXiv 2309.17453), so that no method has to be taught to keep them.
-constexpr int64_t kSinkEntries = 4;
-
-// A layer's part of the loss: the sum over its heads.
-at::Tensor training_divergence(const at::Tensor& target, const at::Tensor& scores,
-                               const TrainingLoss& loss);
 
 // Share of the true attention mass that the `budget` best entries by `scores` hold, relative to the
 // best possible `budget` entries; both as the mean over the query heads of a KV group. The mean

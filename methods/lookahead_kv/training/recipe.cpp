@@ -129,11 +129,11 @@ absl::Status read_data(const Json& object, const std::string& origin, TrainingRe
 }
 
 absl::Status read_training(const Json& object, const std::string& origin, TrainingRecipe& recipe) {
-  KVLAB_RETURN_IF_ERROR(refuse_unknown_keys(
-      object,
-      {"learning_rate", "batch", "passes", "warmup_steps", "clip", "content_weight", "head_power",
-       "order_seed", "evaluate_every", "checkpoint_every", "recall_budgets"},
-      origin));
+  KVLAB_RETURN_IF_ERROR(
+      refuse_unknown_keys(object,
+                          {"learning_rate", "batch", "passes", "warmup_steps", "clip", "order_seed",
+                           "evaluate_every", "checkpoint_every", "recall_budgets"},
+                          origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.learning_rate, json_get_or<double>(object, "learning_rate",
                                                                    recipe.learning_rate, origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.batch, json_get_or<int64_t>(object, "batch", recipe.batch, origin));
@@ -142,11 +142,6 @@ absl::Status read_training(const Json& object, const std::string& origin, Traini
   KVLAB_ASSIGN_OR_RETURN(recipe.warmup_steps,
                          json_get_or<int64_t>(object, "warmup_steps", recipe.warmup_steps, origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.clip, json_get_or<double>(object, "clip", recipe.clip, origin));
-  KVLAB_ASSIGN_OR_RETURN(
-      recipe.loss.content_weight,
-      json_get_or<double>(object, "content_weight", recipe.loss.content_weight, origin));
-  KVLAB_ASSIGN_OR_RETURN(recipe.loss.head_power,
-                         json_get_or<double>(object, "head_power", recipe.loss.head_power, origin));
   KVLAB_ASSIGN_OR_RETURN(recipe.order_seed,
                          json_get_or<uint64_t>(object, "order_seed", recipe.order_seed, origin));
   KVLAB_ASSIGN_OR_RETURN(
@@ -159,11 +154,9 @@ absl::Status read_training(const Json& object, const std::string& origin, Traini
     recipe.recall_budgets = object.at("recall_budgets").get<std::vector<int64_t>>();
   }
   if (recipe.learning_rate <= 0 || recipe.batch < 1 || recipe.passes <= 0 || recipe.clip <= 0 ||
-      recipe.loss.content_weight < 0 || recipe.loss.head_power < 1 || recipe.evaluate_every < 1 ||
-      recipe.checkpoint_every < 1) {
+      recipe.evaluate_every < 1 || recipe.checkpoint_every < 1) {
     return invalid_argument(
-        "{}: learning_rate, batch, passes, clip, evaluate_every and checkpoint_every are above 0, "
-        "content_weight is not below, and head_power is 1 or more",
+        "{}: learning_rate, batch, passes, clip, evaluate_every and checkpoint_every are above 0",
         origin);
   }
   return absl::OkStatus();

@@ -11,7 +11,6 @@
 #include "datasets/training/builder.h"
 #include "harness/base/json.h"
 #include "methods/lookahead_kv/adapter.h"
-#include "methods/lookahead_kv/training/attention_target.h"
 
 namespace kvlab {
 
@@ -37,7 +36,6 @@ struct TrainingRecipe {
   int64_t batch = 4;
   double passes = 1;  // over the training prompts
   int64_t warmup_steps = 10;
-  TrainingLoss loss;
   double clip = 1.0;  // largest norm of all gradients together
   uint64_t order_seed = 1;
   int64_t evaluate_every = 50;    // steps

@@ -11,6 +11,7 @@
 #include "harness/base/clock.h"
 #include "harness/base/interrupt.h"
 #include "harness/base/status.h"
+#include "methods/lookahead_kv/training/attention_target.h"
 #include "methods/lookahead_kv/training/optimizer.h"
 
 namespace kvlab {
@@ -72,8 +73,8 @@ absl::StatusOr<HeldOutEvaluation> evaluate(const TrainingRecipe& recipe, FrozenP
     KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
                            passes.get(sample, adapter.tokens().scalar_type()));
     const SampleLoss one =
-        sample_loss(pass, frozen, adapter, {.recall_budgets = recipe.recall_budgets});
-    evaluation.loss += one.divergence / static_cast<double>(held_out.size());
+        sample_loss(pass, frozen, adapter, /*backward=*/false, /*weight=*/1, recipe.recall_budgets);
+    evaluation.loss += one.loss / static_cast<double>(held_out.size());
     for (size_t i = 0; i < recall.size(); ++i) {
       recall[i] += one.recall[i] / static_cast<double>(held_out.size());
     }
@@ -103,9 +104,9 @@ std::map<std::string, std::string> origin_of(const TrainingRecipe& recipe,
 }  // namespace
 
 SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
-                       const SampleLossOptions& options) {
+                       bool backward, double weight, const std::vector<int64_t>& recall_budgets) {
   SampleLoss result;
-  result.recall.assign(options.recall_budgets.size(), 0);
+  result.recall.assign(recall_budgets.size(), 0);
   const auto layers = static_cast<double>(frozen.config.num_layers);
   const double scale = 1.0 / (layers * static_cast<double>(frozen.config.num_heads));
   // Copies in the rows' precision: what a prefill made can't be kept for a gradient.
@@ -117,35 +118,33 @@ SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const Lookah
   at::Tensor total;
   const auto visit = [&](int64_t layer, const RowLayer& rows) {
     const at::Tensor& target = pass.targets[static_cast<size_t>(layer)];
-    const at::Tensor part = training_divergence(target, rows.scores, options.loss) * scale;
-    total = total.defined() ? total + part : part;
-    const at::Tensor scores = rows.scores.detach();
-    result.divergence += attention_divergence(target, scores).sum().item<double>() * scale;
-    for (size_t i = 0; i < options.recall_budgets.size(); ++i) {
-      result.recall[i] +=
-          attention_recall(target, scores, frozen.config.num_kv_heads, options.recall_budgets[i]) /
-          layers;
+    const at::Tensor divergence = attention_divergence(target, rows.scores) * scale;
+    total = total.defined() ? total + divergence : divergence;
+    for (size_t i = 0; i < recall_budgets.size(); ++i) {
+      result.recall[i] += attention_recall(target, rows.scores.detach(), frozen.config.num_kv_heads,
+                                           recall_budgets[i]) /
+                          layers;
     }
   };
   const int64_t prompt_len = pass.targets.front().size(1);
-  if (options.backward) {
+  if (backward) {
     run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
-    (total * options.weight).backward();
+    (total * weight).backward();
   } else {
     const c10::NoGradGuard no_grad;
     run_rows_with_gradient(frozen, &adapter, adapter.tokens(), prompt_len, prompt, visit);
   }
-  result.minimised = total.item<double>();
+  result.loss = total.item<double>();
   return result;
 }
 
 absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
                                        const LookaheadAdapter& adapter,
-                                       const TrainingSample& sample,
-                                       const SampleLossOptions& options) {
+                                       const TrainingSample& sample, bool backward, double weight,
+                                       const std::vector<int64_t>& recall_budgets) {
   KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
                          run_frozen_pass(base, sample, adapter.tokens().scalar_type()));
-  return sample_loss(pass, frozen, adapter, options);
+  return sample_loss(pass, frozen, adapter, backward, weight, recall_budgets);
 }
 
 absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, FrozenPasses& passes,
@@ -208,12 +207,10 @@ absl::StatusOr<TrainingOutcome> train_adapter(const TrainingRecipe& recipe, Froz
       const TrainingSample& sample = training[order.at(outcome.steps * recipe.batch + b)];
       KVLAB_ASSIGN_OR_RETURN(const FrozenPass pass,
                              passes.get(sample, adapter->tokens().scalar_type()));
-      const SampleLoss one = sample_loss(pass, frozen, *adapter,
-                                         {.backward = true,
-                                          .weight = 1.0 / static_cast<double>(recipe.batch),
-                                          .loss = recipe.loss,
-                                          .recall_budgets = {}});
-      step.loss += one.minimised / static_cast<double>(recipe.batch);
+      const SampleLoss one =
+          sample_loss(pass, frozen, *adapter, /*backward=*/true,
+                      1.0 / static_cast<double>(recipe.batch), /*recall_budgets=*/{});
+      step.loss += one.loss / static_cast<double>(recipe.batch);
     }
     const auto info = optimizer.step();
     step.learning_rate = info.learning_rate;

@@ -11,7 +11,6 @@
 #include <memory>
 #include <vector>
 
-#include "methods/lookahead_kv/training/attention_target.h"
 #include "methods/lookahead_kv/training/frozen_pass.h"
 #include "methods/lookahead_kv/training/lookahead_pass.h"
 #include "methods/lookahead_kv/training/recipe.h"
@@ -21,7 +20,7 @@ namespace kvlab {
 
 struct TrainingStep {
   int64_t step = 0;  // from 1
-  double loss = 0;   // mean over the batch of what is minimised
+  double loss = 0;   // mean over the batch of the paper's loss
   double learning_rate = 0;
   double gradient_norm = 0;
   double seconds = 0;
@@ -29,7 +28,7 @@ struct TrainingStep {
 
 struct HeldOutEvaluation {
   int64_t step = 0;
-  double loss = 0;                                 // the paper's, whatever is minimised
+  double loss = 0;
   std::vector<std::pair<int64_t, double>> recall;  // budget to mean recall
 };
 
@@ -43,26 +42,19 @@ class TrainingObserver {
   virtual absl::Status on_evaluation(const HeldOutEvaluation& evaluation) = 0;
 };
 
-struct SampleLossOptions {
-  bool backward = false;  // the gradient of `minimised`, times `weight`, joins the adapter's
-  double weight = 1;      // of this sample in its batch
-  TrainingLoss loss;
-  std::vector<int64_t> recall_budgets;
-};
-
-// Means over layers and query heads.
+// The loss of one sample, mean over layers and query heads, and with `backward` its gradient, times
+// `weight`, added to the adapter's. `recall_budgets` may be empty.
 struct SampleLoss {
-  double minimised = 0;
-  double divergence = 0;       // the paper's loss
+  double loss = 0;
   std::vector<double> recall;  // per budget, mean over layers
 };
 SampleLoss sample_loss(const FrozenPass& pass, FrozenModel& frozen, const LookaheadAdapter& adapter,
-                       const SampleLossOptions& options);
+                       bool backward, double weight, const std::vector<int64_t>& recall_budgets);
 // The same with the pass run first.
 absl::StatusOr<SampleLoss> sample_loss(CausalLm& base, FrozenModel& frozen,
                                        const LookaheadAdapter& adapter,
-                                       const TrainingSample& sample,
-                                       const SampleLossOptions& options);
+                                       const TrainingSample& sample, bool backward, double weight,
+                                       const std::vector<int64_t>& recall_budgets);
 
 struct TrainingOutcome {
   int64_t steps = 0;

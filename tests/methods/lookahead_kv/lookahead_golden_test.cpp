@@ -85,7 +85,7 @@ TEST_P(LookaheadGolden, LossAndGradientsEqualTheNaiveOnes) {
             base[layer].queries.narrow(1, prompt_len, reply_len),
             base[layer].keys.narrow(1, 0, prompt_len),
             base[layer].keys.narrow(1, prompt_len, reply_len), at::kDouble, /*block_rows=*/7);
-        const at::Tensor part = attention_divergence(target, rows.scores).sum();
+        const at::Tensor part = attention_divergence(target, rows.scores);
         divergence.push_back(part.item<double>());
         total = total.defined() ? total + part : part;
       });

@@ -9,9 +9,7 @@
 namespace kvlab {
 namespace {
 
-class NaiveTraining : public testing::TestWithParam<TrainingLoss> {};
-
-TEST_P(NaiveTraining, EqualsTheStepThatIsUsed) {
+TEST(NaiveTraining, EqualsTheStepThatIsUsed) {
   const auto dir = golden_dir() / "models" / "tiny-gqa";
   const auto base = CausalLm::load(dir, {.dtype = at::kFloat}).value();
   const auto frozen = FrozenModel::load(dir, at::kFloat).value();
@@ -24,11 +22,8 @@ TEST_P(NaiveTraining, EqualsTheStepThatIsUsed) {
     const auto adapter =
         LookaheadAdapter::initialise(frozen->config, LookaheadShape::paper(), at::Tensor(), 3);
     adapter->require_gradients();
-    const double loss =
-        naive ? naive_sample_loss(*frozen, *adapter, sample, GetParam(), /*backward=*/true)
-              : sample_loss(*base, *frozen, *adapter, sample,
-                            {.backward = true, .loss = GetParam(), .recall_budgets = {}})
-                    ->minimised;
+    const double loss = naive ? naive_sample_loss(*frozen, *adapter, sample, true)
+                              : sample_loss(*base, *frozen, *adapter, sample, true, 1, {})->loss;
     std::vector<at::Tensor> all = {at::tensor(loss)};
     for (const auto& [name, tensor] : adapter->named_tensors()) {
       all.push_back(tensor.grad().clone());
@@ -39,14 +34,9 @@ TEST_P(NaiveTraining, EqualsTheStepThatIsUsed) {
   const auto naive = gradients(true);
   ASSERT_EQ(used.size(), naive.size());
   for (size_t i = 0; i < used.size(); ++i) {
-    EXPECT_LT((used[i] - naive[i]).abs().max().item<double>(), 2e-5) << i;
+    EXPECT_LT((used[i] - naive[i]).abs().max().item<double>(), 1e-5) << i;
   }
 }
-
-INSTANTIATE_TEST_SUITE_P(Losses, NaiveTraining,
-                         testing::Values(TrainingLoss{}, TrainingLoss{.content_weight = 1},
-                                         TrainingLoss{.head_power = 2},
-                                         TrainingLoss{.content_weight = 1, .head_power = 1.5}));
 
 }  // namespace
 }  // namespace kvlab
