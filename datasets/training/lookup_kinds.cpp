@@ -126,6 +126,13 @@ std::string join_names(const std::vector<std::string>& names) {
   return text;
 }
 
+// The right reply, "BEGINNING ANSWER.", of which the beginning may be forced.
+void set_reply(const std::string& beginning, const std::string& answer, bool forced,
+               TrainingPrompt& prompt) {
+  prompt.answer_prefix = forced ? beginning : "";
+  prompt.given_reply = fmt::format("{} {}.", forced ? "" : beginning, answer);
+}
+
 std::string wrap_document(const std::string& document, const std::string& about,
                           const std::string& question, SeededRandom& random) {
   switch (random.below(4)) {
@@ -154,10 +161,11 @@ TrainingPrompt facts_prompt(const char* kind, const FactWording& wording, const 
   const std::vector<std::string> subjects =
       make_subjects(*context.corpus, random, plan.num_subjects);
   std::vector<std::string> statements;
+  std::vector<std::string> planted;  // values in the order of their subjects
   for (const std::string& subject : subjects) {
     for (int64_t i = 0; i < plan.values_each; ++i) {
-      statements.push_back(
-          fill_in(wording.statement, "subject", subject, "value", values.make(random)));
+      planted.push_back(values.make(random));
+      statements.push_back(fill_in(wording.statement, "subject", subject, "value", planted.back()));
     }
   }
   const bool repeated = random.chance(0.25);
@@ -177,9 +185,9 @@ TrainingPrompt facts_prompt(const char* kind, const FactWording& wording, const 
   TrainingPrompt prompt;
   prompt.kind = kind;
   prompt.text = wrap_document(document, wording.plural, question, random);
-  if (random.chance(0.7)) {
-    prompt.answer_prefix = fill_in(wording.reply, "subjects", names);
-  }
+  planted.resize(static_cast<size_t>(plan.asked * plan.values_each));
+  set_reply(fill_in(wording.reply, "subjects", names), join_names(planted), random.chance(0.7),
+            prompt);
   prompt.max_new_tokens = random.chance(0.5) ? 32 : 96;
   return prompt;
 }
@@ -240,18 +248,21 @@ TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& r
   std::vector<std::string> subjects = make_subjects(*context.corpus, random, most);
   std::string document;
   std::vector<std::string> used;
+  std::vector<std::string> used_values;
   int64_t have = 0;
   for (const std::string& subject : subjects) {
-    const std::string line =
-        fill_in(format.c_str(), "subject", subject, "value", values.make(random));
+    const std::string value = values.make(random);
+    const std::string line = fill_in(format.c_str(), "subject", subject, "value", value);
     have += context.count(line) + 1;
     if (have > context.tokens - kOverheadTokens) {
       break;
     }
     document += line + "\n";
     used.push_back(subject);
+    used_values.push_back(value);
   }
   const std::string& wanted = random.pick(used);
+  const std::string& answer = used_values[static_cast<size_t>(&wanted - used.data())];
   TrainingPrompt prompt;
   prompt.kind = "records";
   prompt.text = random.chance(0.5)
@@ -260,12 +271,13 @@ TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& r
                                   document, wanted);
   switch (random.below(3)) {
     case 0:
-      prompt.answer_prefix = fmt::format("The value that goes with {} is", wanted);
+      set_reply(fmt::format("The value that goes with {} is", wanted), answer, true, prompt);
       break;
     case 1:
-      prompt.answer_prefix = fmt::format("For {} the list says", wanted);
+      set_reply(fmt::format("For {} the list says", wanted), answer, true, prompt);
       break;
     default:
+      set_reply(fmt::format("The value that goes with {} is", wanted), answer, false, prompt);
       break;
   }
   prompt.max_new_tokens = 48;
@@ -283,10 +295,11 @@ TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& r
   const int64_t chains = random.between(1, 3);
   std::vector<std::string> statements;
   std::string asked_value;
-  std::string names;
+  std::vector<std::string> asked_names;
   for (int64_t chain = 0; chain < chains; ++chain) {
     const std::string value = random.digits(random.between(4, 6));
     std::string previous;
+    asked_names.clear();
     const int64_t hops = random.between(2, 5);
     for (int64_t hop = 0; hop < hops; ++hop) {
       const std::string name =
@@ -294,6 +307,7 @@ TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& r
       statements.push_back(hop == 0 ? fill_in(first, "subject", name, "value", value)
                                     : fill_in(next, "subject", name, "value", previous));
       previous = name;
+      asked_names.push_back(name);
     }
     asked_value = value;
   }
@@ -317,9 +331,8 @@ TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& r
   prompt.kind = "aliases";
   prompt.text = fmt::format("{}\n\nWhich names above end up with the value {}? List every one.",
                             document, asked_value);
-  if (random.chance(0.7)) {
-    prompt.answer_prefix = fmt::format("The names with the value {} are:", asked_value);
-  }
+  set_reply(fmt::format("The names with the value {} are:", asked_value), join_names(asked_names),
+            random.chance(0.7), prompt);
   prompt.max_new_tokens = 32;
   return prompt;
 }
@@ -342,8 +355,10 @@ TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& ra
   }
   const int64_t room = std::max<int64_t>(
       40, (context.tokens - kOverheadTokens) * 20 / std::max<int64_t>(20, context.count(probe)));
+  std::vector<std::string> answer;  // falling by count
   for (int64_t i = 0; i < common; ++i) {
     const std::string word = make_word();
+    answer.push_back(word);
     // Falling counts for made-up words, equal ones for the numbered list.
     const int64_t times = std::max<int64_t>(
         2, made_up ? static_cast<int64_t>(static_cast<double>(room) * 0.4 /
@@ -374,9 +389,9 @@ TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& ra
                 "Some words of this list come up much more than others.\n\n{}\n\n"
                 "Name the {} that come up most.",
                 document, asked);
-  if (random.chance(0.7)) {
-    prompt.answer_prefix = fmt::format("The {} words that come up most are:", asked);
-  }
+  answer.resize(static_cast<size_t>(asked));
+  set_reply(fmt::format("The {} words that come up most are:", asked), join_names(answer),
+            random.chance(0.7), prompt);
   prompt.max_new_tokens = 64;
   return prompt;
 }

@@ -18,6 +18,13 @@ std::string first_words(const std::string& paragraph, size_t max_characters) {
   return line;
 }
 
+// The beginning of what follows the first `at` characters; empty where hardly anything does.
+std::string words_from(const std::string& text, size_t at) {
+  constexpr size_t kFewest = 12;
+  constexpr size_t kMost = 200;
+  return at + kFewest < text.size() ? first_words(text.substr(at), kMost) : "";
+}
+
 const char* source_title(const std::string& source) {
   if (source == "git") return "version control";
   if (source == "perl") return "the Perl language";
@@ -51,7 +58,10 @@ TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& 
     const std::string quote =
         first_words(passage.substr(std::min(passage.size() / 3, passage.size() - 1)), 90);
     prompt.text = fmt::format("{}In which {} do these words stand: \"{}\"?", text, label, quote);
-    prompt.answer_prefix = random.chance(0.5) ? fmt::format("They stand in {}", label) : "";
+    const bool forced = random.chance(0.5);
+    prompt.answer_prefix = forced ? fmt::format("They stand in {}", label) : "";
+    prompt.given_reply =
+        forced ? fmt::format(" {}.", wanted + 1) : fmt::format("{} {}.", label, wanted + 1);
     prompt.max_new_tokens = 32;
     return prompt;
   }
@@ -64,6 +74,7 @@ TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& 
                           text, topic)
                     : fmt::format("{}Question: what comes after \"{}\" in the text?", text, topic);
   prompt.answer_prefix = random.chance(0.5) ? "Answer:" : "";
+  prompt.given_reply = words_from(passage, topic.size());
   prompt.max_new_tokens = 48;
   return prompt;
 }
@@ -79,6 +90,7 @@ TrainingPrompt make_completion_prompt(const PromptContext& context, SeededRandom
   prompt.text = fmt::format(
       "{}\n\nOne sentence of the text begins with \"{}\". Write how it goes on.", text, begin);
   prompt.answer_prefix = random.chance(0.6) ? begin : "";
+  prompt.given_reply = words_from(paragraph, begin.size());
   prompt.max_new_tokens = 64;
   return prompt;
 }
@@ -112,7 +124,9 @@ TrainingPrompt make_continuation_prompt(const PromptContext& context, SeededRand
   const size_t cut =
       text.size() - static_cast<size_t>(random.below(static_cast<int64_t>(text.size() / 10) + 1));
   const size_t line = text.rfind('\n', cut == 0 ? 0 : cut - 1);
-  text.resize(code && line != std::string::npos && line > text.size() / 2 ? line + 1 : cut);
+  const size_t end = code && line != std::string::npos && line > text.size() / 2 ? line + 1 : cut;
+  prompt.given_reply = words_from(text, end);
+  text.resize(end);
   prompt.chat_template = random.chance(0.3);
   prompt.text = prompt.chat_template
                     ? fmt::format("Go on with this {}:\n{}", code ? "code" : "text", text)
@@ -140,6 +154,7 @@ TrainingPrompt make_few_shot_prompt(const PromptContext& context, SeededRandom& 
   text += fmt::format("{}: {}\n{}:", input, first_words(random.pick(last.paragraphs), 200), output);
   TrainingPrompt prompt;
   prompt.kind = "few_shot";
+  prompt.given_reply = fmt::format(" {}", source_title(last.source));
   prompt.text = std::move(text);
   prompt.chat_template = random.chance(0.3);
   prompt.max_new_tokens = 48;

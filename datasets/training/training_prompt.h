@@ -13,7 +13,9 @@ struct TrainingPrompt {
   std::string answer_prefix;  // forced beginning of the reply
   bool chat_template = true;
   int64_t max_new_tokens = 0;
-  std::string given_reply;  // instruction files: the reply in the file
+  // The reply in an instruction file, or the right answer where a kind of prompt knows it, as it
+  // goes on from answer_prefix; empty: unknown.
+  std::string given_reply;
 };
 
 }  // namespace kvlab

@@ -113,10 +113,14 @@ absl::Status read_data(const Json& object, const std::string& origin, TrainingRe
   KVLAB_ASSIGN_OR_RETURN(recipe.boilerplate_texts, paths(object, "boilerplate_texts", origin));
   KVLAB_ASSIGN_OR_RETURN(const std::string replies,
                          json_get_or<std::string>(object, "replies", "own", origin));
-  if (replies != "own" && replies != "given") {
-    return invalid_argument("{}: \"replies\" is \"{}\"; valid: own, given", origin, replies);
+  if (replies == "given") {
+    recipe.replies = Replies::kGiven;
+  } else if (replies == "given_or_own") {
+    recipe.replies = Replies::kGivenOrOwn;
+  } else if (replies != "own") {
+    return invalid_argument("{}: \"replies\" is \"{}\"; valid: own, given, given_or_own", origin,
+                            replies);
   }
-  recipe.own_replies = replies == "own";
   KVLAB_ASSIGN_OR_RETURN(
       recipe.max_reply_tokens,
       json_get_or<int64_t>(object, "max_reply_tokens", recipe.max_reply_tokens, origin));

@@ -14,6 +14,8 @@
 
 namespace kvlab {
 
+enum class Replies { kOwn, kGiven, kGivenOrOwn };
+
 struct TrainingRecipe {
   std::filesystem::path path;
   std::filesystem::path model_dir;
@@ -26,7 +28,9 @@ struct TrainingRecipe {
   std::filesystem::path text_dir;  // plain text documents, see datasets/training/documents.h
   TrainingMix mix;
   std::vector<std::filesystem::path> instruction_files;
-  bool own_replies = true;  // the model's own greedy replies; false: those of the instruction files
+  // The model's own greedy replies; or those of the instruction files and the right answers that
+  // kinds of prompts know, and prompts without are dropped or get the model's own.
+  Replies replies = Replies::kOwn;
   int64_t max_reply_tokens = 128;
   int64_t held_out = 32;                                 // the last prompts, never trained on
   std::vector<std::filesystem::path> benchmark_texts;    // must share no 13 words with a prompt

@@ -82,7 +82,7 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
       }
       continue;
     }
-    if (!recipe.own_replies && prompt.given_reply.empty()) {
+    if (recipe.replies == Replies::kGiven && prompt.given_reply.empty()) {
       ++dropped["has no given reply"];
       continue;
     }
@@ -93,10 +93,10 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
         .prompt_ids = tokenizer.encode(text, !prompt.chat_template),
         .reply_ids = {},
         .max_new_tokens = std::min(prompt.max_new_tokens, recipe.max_reply_tokens)};
-    if (!recipe.own_replies) {
+    if (recipe.replies != Replies::kOwn) {
       sample.reply_ids = tokenizer.encode(prompt.given_reply, /*add_special_tokens=*/false);
       sample.reply_ids.resize(
-          std::min(sample.reply_ids.size(), static_cast<size_t>(sample.max_new_tokens)));
+          std::min(sample.reply_ids.size(), static_cast<size_t>(recipe.max_reply_tokens)));
     }
     const int64_t needed = static_cast<int64_t>(sample.prompt_ids.size()) +
                            std::max(sample.max_new_tokens, recipe.shape.num_tokens);

@@ -1,7 +1,9 @@
+#include <absl/strings/str_replace.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
 #include <set>
+#include <sstream>
 
 #include "datasets/training/builder.h"
 #include "datasets/training/instruction_files.h"
@@ -40,6 +42,37 @@ TEST(TrainingPrompts, EveryKindFillsTheWantedLengthAndAsksSomething) {
         EXPECT_THAT(prompt.text, ::testing::Not(HasSubstr("{subject}"))) << kind.name;
         EXPECT_THAT(prompt.text, ::testing::Not(HasSubstr("{value}"))) << kind.name;
       }
+    }
+  }
+}
+
+// Right answers stand in the prompt, word by word; a summary has none.
+TEST(TrainingPrompts, GivenRepliesAreWhatThePromptsSay) {
+  const TrainingCorpus corpus = make_corpus();
+  for (const PromptKind& kind : prompt_kinds()) {
+    const std::string name = kind.name;
+    int64_t given = 0;
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      SeededRandom random(seed);
+      const TrainingPrompt prompt = kind.make({&corpus, count_tokens, 1024}, random);
+      given += prompt.given_reply.empty() ? 0 : 1;
+      const bool continues = name == "completion" || name == "continuation" || name == "few_shot";
+      if (prompt.given_reply.empty() || continues || prompt.answer_prefix.empty()) {
+        continue;
+      }
+      std::string answer = prompt.given_reply;
+      for (const auto& [from, to] : {std::pair(", and ", " "), std::pair(", ", " ")}) {
+        answer = absl::StrReplaceAll(answer, {{from, to}});
+      }
+      std::istringstream words(answer.substr(0, answer.rfind('.')));
+      for (std::string word; words >> word;) {
+        EXPECT_THAT(prompt.text, HasSubstr(word)) << name << ": " << prompt.given_reply;
+      }
+    }
+    if (name == "summary") {
+      EXPECT_EQ(given, 0);
+    } else {
+      EXPECT_GT(given, 10) << name;
     }
   }
 }

@@ -81,8 +81,9 @@ TEST_F(SampleSet, PromptsThatShareABenchmarksTextAreDroppedAndBoilerplateIsNamed
 }
 
 TEST_F(SampleSet, GivenRepliesAreTheFilesAndOthersAreLeftOut) {
+  recipe_.mix.weights = {{"summary", 1.0}};  // has no right answer
   const PromptSet own = make();
-  recipe_.own_replies = false;
+  recipe_.replies = Replies::kGiven;
   PromptSet given = make();
   ASSERT_EQ(given.samples.size(), 2U);
   EXPECT_EQ(given.facts.at("dropped").at("has no given reply"), 4);
@@ -96,6 +97,30 @@ TEST_F(SampleSet, GivenRepliesAreTheFilesAndOthersAreLeftOut) {
   };
   EXPECT_TRUE(
       complete_replies(dir_ / "given.jsonl", given, 2, never, [](int64_t, int64_t) {}).ok());
+}
+
+TEST_F(SampleSet, WhatHasNoGivenReplyGetsTheModelsOwn) {
+  recipe_.mix.weights = {{"summary", 1.0}, {"facts", 1.0}};
+  recipe_.mix.num_prompts = 8;
+  recipe_.replies = Replies::kGivenOrOwn;
+  PromptSet set = make();
+  int64_t written = 0;
+  const auto write = [&](std::span<const TrainingSample> prompts) {
+    for (const TrainingSample& prompt : prompts) {
+      EXPECT_EQ(prompt.kind, "summary");
+      ++written;
+    }
+    return absl::StatusOr<std::vector<std::vector<int32_t>>>(
+        std::vector<std::vector<int32_t>>(prompts.size(), {7}));
+  };
+  ASSERT_TRUE(complete_replies(dir_ / "mixed.jsonl", set, 2, write, [](int64_t, int64_t) {}).ok());
+  int64_t facts = 0;
+  for (const TrainingSample& sample : set.samples) {
+    EXPECT_EQ(sample.kind == "summary", sample.reply_ids == std::vector<int32_t>{7}) << sample.kind;
+    facts += sample.kind == "facts" ? 1 : 0;
+  }
+  EXPECT_GT(written, 0);
+  EXPECT_GT(facts, 0);
 }
 
 TEST_F(SampleSet, RepliesGoOnWhereAKilledRunStopped) {
