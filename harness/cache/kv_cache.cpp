@@ -98,6 +98,7 @@ void KvCache::add_layer(const LayerState& layer, std::vector<std::vector<int32_t
     prompt_values_.push_back(gather_layer(layer.values, kept));
   }
   kept_.push_back(std::move(kept));
+  add_views();
 }
 
 KvCache KvCache::full(std::shared_ptr<const PromptState> prompt, int64_t max_new_tokens) {
@@ -106,6 +107,7 @@ KvCache KvCache::full(std::shared_ptr<const PromptState> prompt, int64_t max_new
     cache.add_new_storage(layer);
     cache.prompt_keys_.push_back(split_heads(layer.keys));
     cache.prompt_values_.push_back(split_heads(layer.values));
+    cache.add_views();
   }
   cache.keep_alive_ = std::move(prompt);
   return cache;
@@ -122,22 +124,26 @@ KvCache KvCache::compact(const PromptState& prompt, const Selection& selection,
   return cache;
 }
 
-KvCache::HeadView KvCache::head(int64_t layer, int64_t kv_head) const {
-  const auto l = static_cast<size_t>(layer);
-  const auto h = static_cast<size_t>(kv_head);
-  const at::Tensor& keys = prompt_keys_[l][h];
-  const int64_t row_bytes = new_keys_[l].size(2) * new_keys_[l].element_size();
-  const int64_t offset = kv_head * max_new_tokens_ * row_bytes;
-  HeadView view;
-  view.prompt_keys = keys.const_data_ptr();
-  view.prompt_values = prompt_values_[l][h].const_data_ptr();
-  view.prompt_len = keys.size(0);
-  view.new_keys = static_cast<char*>(new_keys_[l].data_ptr()) + offset;
-  view.new_values = static_cast<char*>(new_values_[l].data_ptr()) + offset;
-  return view;
+void KvCache::add_views() {
+  const auto& keys = prompt_keys_.back();
+  const auto& values = prompt_values_.back();
+  const at::Tensor& new_keys = new_keys_.back();
+  const int64_t head_bytes = max_new_tokens_ * new_keys.size(2) * new_keys.element_size();
+  std::vector<HeadView>& views = views_.emplace_back();
+  for (size_t head = 0; head < keys.size(); ++head) {
+    const int64_t offset = static_cast<int64_t>(head) * head_bytes;
+    views.push_back({.prompt_keys = keys[head].const_data_ptr(),
+                     .prompt_values = values[head].const_data_ptr(),
+                     .prompt_len = keys[head].size(0),
+                     .new_keys = static_cast<char*>(new_keys.data_ptr()) + offset,
+                     .new_values = static_cast<char*>(new_values_.back().data_ptr()) + offset});
+  }
 }
 
 int64_t KvCache::first_entry_from(int64_t layer, int64_t kv_head, int64_t position) const {
+  if (position <= 0) {
+    return 0;
+  }
   const auto l = static_cast<size_t>(layer);
   const auto h = static_cast<size_t>(kv_head);
   if (kept_.empty()) {

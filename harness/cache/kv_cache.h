@@ -36,7 +36,9 @@ class KvCache final {
     void* new_keys;      // capacity max_new_tokens
     void* new_values;
   };
-  HeadView head(int64_t layer, int64_t kv_head) const;
+  const HeadView& head(int64_t layer, int64_t kv_head) const {
+    return views_[static_cast<size_t>(layer)][static_cast<size_t>(kv_head)];
+  }
 
   // The head's first prompt entry whose logical position is `position` or later, counted from its
   // first entry: where a sliding window begins.
@@ -67,6 +69,7 @@ class KvCache final {
  private:
   KvCache() = default;
   void add_new_storage(const LayerState& layer);
+  void add_views();  // of the layer added last
 
   std::shared_ptr<const PromptState> keep_alive_;
   std::vector<std::vector<at::Tensor>> prompt_keys_;
@@ -74,6 +77,7 @@ class KvCache final {
   std::vector<std::vector<std::vector<int32_t>>> kept_;  // logical positions; empty: all
   std::vector<at::Tensor> new_keys_;
   std::vector<at::Tensor> new_values_;
+  std::vector<std::vector<HeadView>> views_;  // kept: a step asks for every head of every arm
   int64_t next_position_ = 0;
   int64_t num_new_ = 0;
   int64_t max_new_tokens_ = 0;

@@ -130,7 +130,7 @@ at::Tensor TransformerLm::attend_rows(int64_t layer, std::span<const Row> rows,
                               attention_scale()));
         continue;
       }
-      const KvCache::HeadView view = cache.head(layer, h);
+      const KvCache::HeadView& view = cache.head(layer, h);
       const int64_t offset = (static_cast<int64_t>(r) * config_.num_heads + h * group) * row_bytes;
       DecodeHead& entry = heads.emplace_back();
       entry.queries = static_cast<const char*>(queries.const_data_ptr()) + offset;
@@ -183,7 +183,7 @@ void TransformerLm::store_rows(int64_t layer, std::span<const Row> rows, const a
   for (size_t r = 0; r < rows.size(); ++r) {
     const auto slot = static_cast<size_t>(rows[r].slot) * row_bytes;
     for (int64_t h = 0; h < config_.num_kv_heads; ++h) {
-      const KvCache::HeadView view = rows[r].cache->head(layer, h);
+      const KvCache::HeadView& view = rows[r].cache->head(layer, h);
       std::memcpy(static_cast<char*>(view.new_keys) + slot, row_at(from_keys, h, r), row_bytes);
       std::memcpy(static_cast<char*>(view.new_values) + slot, row_at(from_values, h, r), row_bytes);
     }
