@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "benchmarks/kernels/machine_peaks.h"
+#include "harness/base/allocator.h"
 #include "harness/kernels/cpu_level.h"
 #include "harness/kernels/parallel.h"
 
@@ -29,6 +30,7 @@ int main(int argc, char** argv) {
   }
   const kvlab::MachinePeaks& peaks = kvlab::machine_peaks();
   benchmark::AddCustomContext("kernel level", std::string(cpu_level_name(kvlab::cpu_level())));
+  benchmark::AddCustomContext("malloc", kvlab::allocator_name());
   benchmark::AddCustomContext("kernel threads", std::to_string(kvlab::kernel_threads()));
   benchmark::AddCustomContext("peak bf16 GFLOP/s", fmt::format("{:.0f}", peaks.bf16_gflops));
   benchmark::AddCustomContext("peak bf16 tiles GFLOP/s", fmt::format("{:.0f}", peaks.tile_gflops));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "harness/base/allocator.h"
 #include "harness/base/clock.h"
 #include "harness/base/json.h"
 #include "harness/base/status.h"
@@ -130,6 +131,7 @@ absl::Status run(const Flags& flags) {
     result["decode_ms_per_step"][flags.decode[i]] = median(decode[i]);
   }
   result["commit"] = std::string(git_commit());
+  result["malloc"] = allocator_name();
   result["build"] = std::string(build_type());
   std::printf("%s\n", result.dump().c_str());
   return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include <random>
 
 #include "benchmarks/training/naive_training.h"
+#include "harness/base/allocator.h"
 #include "harness/base/status.h"
 #include "harness/bench/machine_state.h"
 #include "harness/bench/tensor_memory.h"
@@ -82,6 +83,7 @@ absl::Status run(const Flags& flags) {
   const Json result = {{"mode", flags.mode},
                        {"tokens", flags.tokens},
                        {"reply", flags.reply},
+                       {"malloc", allocator_name()},
                        {"loss", loss},
                        {"seconds", seconds},
                        {"peak_tensor_bytes", memory.peak()},

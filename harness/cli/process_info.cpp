@@ -8,6 +8,8 @@
 #include <fstream>
 #include <iterator>
 
+#include "harness/base/allocator.h"
+
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
@@ -17,7 +19,8 @@ Json library_versions() {
   return {{"libtorch", TORCH_VERSION},
           {"sqlite", sqlite3_libversion()},
           {"pcre2", fmt::format("{}.{}", PCRE2_MAJOR, PCRE2_MINOR)},
-          {"compiler", __VERSION__}};
+          {"compiler", __VERSION__},
+          {"malloc", allocator_name()}};
 }
 
 std::string command_line() {

@@ -7,7 +7,7 @@
 
 namespace kvlab {
 
-// LibTorch, SQLite, PCRE2 and the compiler, as linked.
+// LibTorch, SQLite, PCRE2, malloc and the compiler, as linked.
 Json library_versions();
 
 // This process's command line, from /proc.
