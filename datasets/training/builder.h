@@ -26,8 +26,8 @@ struct TrainingMix {
   static absl::StatusOr<TrainingMix> parse(const Json& object, std::string_view origin);
 };
 
-// Prompt i depends on the mix's seed, its weights and i only, so a longer set begins with the
-// shorter one.
+// Prompt i depends on the mix's seed, its weights (without any: the kinds there are) and i only, so
+// a longer set begins with the shorter one.
 std::vector<TrainingPrompt> build_training_prompts(const TrainingCorpus& corpus,
                                                    const TrainingMix& mix,
                                                    const TokenCounter& count);

@@ -1,6 +1,6 @@
 // The programs' malloc: jemalloc in place of the C library's, since it can ask for huge pages (2
 // MiB) where the system gives them to those who ask. Weights and caches are read in long
-// stretches, which pages of 4 KiB make slower (docs/performance.md, "Memory").
+// stretches, which pages of 4 KiB make slower (docs/runtime.md, "Memory").
 #pragma once
 
 #include <string>

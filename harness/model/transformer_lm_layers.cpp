@@ -1,5 +1,5 @@
-// Prefill layer by layer: all chunks of the prompt and the rows behind it go through one layer
-// before the next begins, in storage that every layer uses again.
+// Layer by layer: all chunks of a prompt and the rows behind it, or the rows behind a finished
+// prompt, go through one layer before the next begins, in storage that every layer uses again.
 #include <c10/core/InferenceMode.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +7,7 @@
 #include <cstring>
 #include <exception>
 
+#include "harness/base/check.h"
 #include "harness/base/status.h"
 #include "harness/kernels/parallel.h"
 #include "harness/model/layer_ops.h"
@@ -19,10 +20,10 @@ namespace kvlab {
 struct TransformerLm::LayerPass {
   int64_t layer = 0;
   int64_t prompt_len = 0;
-  // [num_kv_heads, prompt_len + appended rows, head_dim]; the state's are their first part.
+  // [num_kv_heads, prompt_len + appended rows, head_dim]; the prompt's are their first part.
   at::Tensor keys;
   at::Tensor values;
-  LayerState* state = nullptr;
+  LayerState* state = nullptr;      // of a prompt on its way; its keys and values alias these
   QueryMoments* moments = nullptr;  // null: not wanted
   int64_t moments_from = 0;
   bool attention_sums = false;
@@ -45,8 +46,8 @@ absl::Status check_appended(const at::Tensor& rows, const ModelConfig& config) {
   return absl::OkStatus();
 }
 
-// `from` [heads, rows, head_dim] into the first rows of `to`. Not copy_ on the CPU: LibTorch's
-// threads get in the way of the kernels' own.
+// A prompt's keys or values [heads, rows, head_dim] into the first rows of `to`. Not copy_ on the
+// CPU: LibTorch's threads get in the way of the kernels' own.
 void copy_first_rows(const at::Tensor& from, const at::Tensor& to) {
   if (!use_cpu_kernels(from)) {
     to.narrow(1, 0, from.size(1)).copy_(from);
@@ -54,18 +55,14 @@ void copy_first_rows(const at::Tensor& from, const at::Tensor& to) {
   }
   const HeadRows source = head_rows(from);
   const MutableHeadRows target = mutable_head_rows(to);
-  const int64_t element = from.element_size();
   const int64_t head_dim = from.size(2);
-  const bool whole_heads = source.row_stride == head_dim && target.row_stride == head_dim;
-  const int64_t rows_at_once = whole_heads ? from.size(1) : 1;
+  KVLAB_CHECK(source.row_stride == head_dim && target.row_stride == head_dim);
+  KVLAB_CHECK(from.scalar_type() == to.scalar_type());
+  const int64_t element = from.element_size();
   parallel_for(from.size(0), [&](int64_t head, int) {
-    for (int64_t row = 0; row < from.size(1); row += rows_at_once) {
-      std::memcpy(static_cast<char*>(target.data) +
-                      (head * target.head_stride + row * target.row_stride) * element,
-                  static_cast<const char*>(source.data) +
-                      (head * source.head_stride + row * source.row_stride) * element,
-                  static_cast<size_t>(rows_at_once * head_dim * element));
-    }
+    std::memcpy(static_cast<char*>(target.data) + head * target.head_stride * element,
+                static_cast<const char*>(source.data) + head * source.head_stride * element,
+                static_cast<size_t>(from.size(1) * head_dim * element));
   });
 }
 
@@ -76,7 +73,7 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
   const int64_t num_appended = options.appended.count();
   const auto prompt_len = static_cast<int64_t>(token_ids.size());
   KVLAB_RETURN_IF_ERROR(check_token_ids(token_ids, "the prompt"));
-  if (num_appended > 0) {
+  if (options.appended.embeddings.defined()) {
     KVLAB_RETURN_IF_ERROR(check_appended(options.appended.embeddings, config_));
   }
   KVLAB_RETURN_IF_ERROR(check_positions(
@@ -334,8 +331,10 @@ absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& promp
         embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
     CapturedQueries result;
     for (const LayerState& layer : prompt.layers) {
-      copy_first_rows(layer.keys, pass.keys);
-      copy_first_rows(layer.values, pass.values);
+      if (pass.layer + 1 < config_.num_layers) {  // the last layer's rows attend to nothing
+        copy_first_rows(layer.keys, pass.keys);
+        copy_first_rows(layer.values, pass.values);
+      }
       run_appended(pass, adapter, rows);
       result.queries.push_back(pass.appended_queries);
       result.keys.push_back(pass.keys.narrow(1, prompt_len, count).clone());

@@ -1,7 +1,7 @@
 // Decoding: a few rows, each over its own cache. Every step treats rows one by one or through
 // RowLinear, so that a row's result does not depend on what runs beside it.
 #include <c10/core/InferenceMode.h>
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>

@@ -72,7 +72,11 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
   std::string digest;
   int64_t tokens = 0;
   for (const TrainingPrompt& prompt : prompts) {
-    if (const auto shared = benchmark_texts.first_shared(prompt.text)) {
+    // A given reply goes on from the prompt, and may share words across the join.
+    const std::string seen = recipe.replies == Replies::kOwn
+                                 ? prompt.text
+                                 : prompt.text + prompt.answer_prefix + prompt.given_reply;
+    if (const auto shared = benchmark_texts.first_shared(seen)) {
       const bool anyones = boilerplate.first_shared(*shared).has_value();
       ++dropped[anyones ? "shares 13 words of boilerplate with a benchmark text"
                         : "shares 13 words with a benchmark text"];
@@ -99,7 +103,8 @@ absl::StatusOr<PromptSet> make_prompt_set(const TrainingRecipe& recipe, const To
           std::min(sample.reply_ids.size(), static_cast<size_t>(recipe.max_reply_tokens)));
     }
     const int64_t needed = static_cast<int64_t>(sample.prompt_ids.size()) +
-                           std::max(sample.max_new_tokens, recipe.shape.num_tokens);
+                           std::max({sample.max_new_tokens, recipe.shape.num_tokens,
+                                     static_cast<int64_t>(sample.reply_ids.size())});
     if (sample.prompt_ids.empty() || needed > max_positions) {
       ++dropped["longer than the model's positions"];
       continue;

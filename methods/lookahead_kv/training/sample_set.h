@@ -1,5 +1,5 @@
-// Training samples: prompts as token ids with the model's own greedy replies, kept on disk so that
-// they are made once.
+// Training samples: prompts as token ids with replies, given ones or the model's own greedy ones,
+// which are kept on disk so that they are made once.
 #pragma once
 
 #include <absl/status/status.h>
@@ -27,7 +27,7 @@ struct TrainingSample {
 };
 
 struct PromptSet {
-  std::vector<TrainingSample> samples;  // replies empty, unless the recipe takes given ones
+  std::vector<TrainingSample> samples;  // a reply that the model is to write is empty
   Json facts;                           // what the manifest records: counts, hashes, drops
   std::string hash;                     // over everything that decides the prompts
 };
