@@ -269,17 +269,10 @@ TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& r
                     ? fmt::format("{}\nWhat does the list above say for {}?", document, wanted)
                     : fmt::format("Look up one line in this list.\n{}\nWhich value goes with {}?",
                                   document, wanted);
-  switch (random.below(3)) {
-    case 0:
-      set_reply(fmt::format("The value that goes with {} is", wanted), answer, true, prompt);
-      break;
-    case 1:
-      set_reply(fmt::format("For {} the list says", wanted), answer, true, prompt);
-      break;
-    default:
-      set_reply(fmt::format("The value that goes with {} is", wanted), answer, false, prompt);
-      break;
-  }
+  const int64_t form = random.below(3);  // two beginnings to go on from, or none
+  set_reply(form == 1 ? fmt::format("For {} the list says", wanted)
+                      : fmt::format("The value that goes with {} is", wanted),
+            answer, /*forced=*/form < 2, prompt);
   prompt.max_new_tokens = 48;
   return prompt;
 }

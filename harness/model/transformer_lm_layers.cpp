@@ -10,6 +10,7 @@
 #include "harness/base/check.h"
 #include "harness/base/status.h"
 #include "harness/kernels/parallel.h"
+#include "harness/model/compute_failure.h"
 #include "harness/model/layer_ops.h"
 #include "harness/model/prefill_rows.h"
 #include "harness/model/transformer_lm.h"
@@ -18,6 +19,13 @@ namespace kvlab {
 
 // The layer that all rows are in.
 struct TransformerLm::LayerPass {
+  LayerPass(const ModelConfig& config, int64_t prompt_tokens, int64_t num_appended,
+            const at::TensorOptions& options)
+      : prompt_len(prompt_tokens),
+        keys(at::empty({config.num_kv_heads, prompt_tokens + num_appended, config.head_dim},
+                       options)),
+        values(at::empty_like(keys)) {}
+
   int64_t layer = 0;
   int64_t prompt_len = 0;
   // [num_kv_heads, prompt_len + appended rows, head_dim]; the prompt's are their first part.
@@ -103,11 +111,7 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
       rows = options.appended.embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true)
                  .contiguous();
     }
-    LayerPass pass;
-    pass.prompt_len = prompt_len;
-    pass.keys =
-        at::empty({config_.num_kv_heads, prompt_len + num_appended, config_.head_dim}, tensors);
-    pass.values = at::empty_like(pass.keys);
+    LayerPass pass(config_, prompt_len, num_appended, tensors);
     pass.moments_from = options.needs.moments_from;
     pass.attention_sums = options.needs.attention_sums;
     const at::Tensor tail_queries = at::empty(
@@ -149,8 +153,7 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
     const at::Tensor last = chunks.back().hidden;
     return logits(rms_norm(last, weights_.final_norm, config_.rms_norm_eps)).select(0, 0);
   } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(
-        to_absl(fmt::format("prefill of {} tokens failed: {}", prompt_len, error.what())));
+    return compute_failure(fmt::format("prefill of {} tokens", prompt_len), error);
   }
 }
 
@@ -322,11 +325,7 @@ absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& promp
   KVLAB_RETURN_IF_ERROR(check_positions(prompt_len + count, "the prompt with its rows"));
   const c10::InferenceMode inference;
   try {
-    LayerPass pass;
-    pass.prompt_len = prompt_len;
-    pass.keys = at::empty({config_.num_kv_heads, prompt_len + count, config_.head_dim},
-                          at::TensorOptions().dtype(dtype_).device(device_));
-    pass.values = at::empty_like(pass.keys);
+    LayerPass pass(config_, prompt_len, count, at::TensorOptions().dtype(dtype_).device(device_));
     at::Tensor rows =
         embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true).contiguous();
     CapturedQueries result;
@@ -342,8 +341,7 @@ absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& promp
     }
     return result;
   } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(
-        to_absl(fmt::format("running {} rows after the prompt failed: {}", count, error.what())));
+    return compute_failure(fmt::format("running {} rows after the prompt", count), error);
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/model/compute_failure.h"
 #include "harness/model/layer_ops.h"
 #include "harness/model/prefill_rows.h"
 #include "harness/model/transformer_lm.h"
@@ -69,8 +70,7 @@ absl::StatusOr<std::shared_ptr<PromptState>> TransformerLm::prefill(
     }
     return progress.state;
   } catch (const std::exception& error) {
-    return absl::ResourceExhaustedError(
-        to_absl(fmt::format("prefill of {} tokens failed: {}", prompt_len, error.what())));
+    return compute_failure(fmt::format("prefill of {} tokens", prompt_len), error);
   }
 }
 

@@ -12,6 +12,7 @@
 #include "harness/cuda/cuda_tensors.h"
 #include "harness/kernels/decode_attention.h"
 #include "harness/model/attention_cuda_at.h"
+#include "harness/model/compute_failure.h"
 #include "harness/model/layer_ops.h"
 #include "harness/model/transformer_lm.h"
 
@@ -25,10 +26,6 @@ void add_delta(const RowAdapter* adapter, int64_t layer, Target target, const at
   if (adapter != nullptr) {
     adapter->add_delta(layer, target, rows, out);
   }
-}
-
-absl::Status failed(std::string_view what, const std::exception& error) {
-  return absl::ResourceExhaustedError(to_absl(fmt::format("{} failed: {}", what, error.what())));
 }
 
 // Appends rows [heads, count, head_dim] to have [heads, rows so far, head_dim], a view of storage
@@ -327,7 +324,7 @@ absl::StatusOr<at::Tensor> TransformerLm::decode_step(std::span<const int32_t> t
     }
     return logits(hidden);
   } catch (const std::exception& error) {
-    return failed(fmt::format("decoding a step of {} arms", caches.size()), error);
+    return compute_failure(fmt::format("decoding a step of {} arms", caches.size()), error);
   }
 }
 
@@ -348,7 +345,7 @@ absl::StatusOr<at::Tensor> TransformerLm::extend(std::span<const int32_t> token_
     cache.advance(count);
     return logits(hidden.narrow(0, count - 1, 1)).select(0, 0);
   } catch (const std::exception& error) {
-    return failed(fmt::format("a continuation of {} tokens", count), error);
+    return compute_failure(fmt::format("a continuation of {} tokens", count), error);
   }
 }
 
