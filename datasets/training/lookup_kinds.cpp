@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <set>
 
 namespace kvlab {
@@ -147,6 +148,31 @@ std::string wrap_document(const std::string& document, const std::string& about,
     default:
       return fmt::format("<text>\n{}\n</text>\nUse the text above. {}", document, question);
   }
+}
+
+// The `asked` words that occur most, falling by count, those of one count as they first occur; none
+// where the count of the last is also that of a word left out.
+std::vector<std::string> most_frequent(const std::vector<std::string>& list, int64_t asked) {
+  std::vector<std::pair<std::string, int64_t>> counts;  // in the order of their first occurrence
+  std::map<std::string, size_t> places;
+  for (const std::string& word : list) {
+    const auto [place, added] = places.try_emplace(word, counts.size());
+    if (added) {
+      counts.emplace_back(word, 0);
+    }
+    ++counts[place->second].second;
+  }
+  std::stable_sort(counts.begin(), counts.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  const auto wanted = static_cast<size_t>(asked);
+  const bool one_answer =
+      counts.size() == wanted ||
+      (counts.size() > wanted && counts[wanted - 1].second > counts[wanted].second);
+  std::vector<std::string> words;
+  for (size_t i = 0; one_answer && i < wanted; ++i) {
+    words.push_back(counts[i].first);
+  }
+  return words;
 }
 
 struct FactsPlan {
@@ -348,10 +374,8 @@ TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& ra
   }
   const int64_t room = std::max<int64_t>(
       40, (context.tokens - kOverheadTokens) * 20 / std::max<int64_t>(20, context.count(probe)));
-  std::vector<std::string> answer;  // falling by count
   for (int64_t i = 0; i < common; ++i) {
     const std::string word = make_word();
-    answer.push_back(word);
     // Falling counts for made-up words, equal ones for the numbered list.
     const int64_t times = std::max<int64_t>(
         2, made_up ? static_cast<int64_t>(static_cast<double>(room) * 0.4 /
@@ -382,9 +406,13 @@ TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& ra
                 "Some words of this list come up much more than others.\n\n{}\n\n"
                 "Name the {} that come up most.",
                 document, asked);
-  answer.resize(static_cast<size_t>(asked));
-  set_reply(fmt::format("The {} words that come up most are:", asked), join_names(answer),
-            random.chance(0.7), prompt);
+  const std::vector<std::string> answer = most_frequent(list, asked);
+  const bool forced = random.chance(0.7);
+  set_reply(fmt::format("The {} words that come up most are:", asked), join_names(answer), forced,
+            prompt);
+  if (answer.empty()) {
+    prompt.given_reply.clear();
+  }
   prompt.max_new_tokens = 64;
   return prompt;
 }

@@ -7,22 +7,32 @@
 namespace kvlab {
 namespace {
 
-// First sentence-like part of a paragraph, on one line.
-std::string first_words(const std::string& paragraph, size_t max_characters) {
-  std::string line = paragraph.substr(0, max_characters);
-  std::replace(line.begin(), line.end(), '\n', ' ');
-  const size_t space = line.rfind(' ');
-  if (paragraph.size() > max_characters && space != std::string::npos) {
-    line.resize(space);
+// The first `max_characters` of a text, cut between words.
+std::string first_part(std::string text, size_t max_characters) {
+  if (text.size() > max_characters) {
+    text.resize(max_characters);
+    const size_t space = text.find_last_of(" \n");
+    text.resize(space == std::string::npos ? max_characters : space);
   }
+  return text;
+}
+
+// The same on one line.
+std::string first_words(const std::string& paragraph, size_t max_characters) {
+  std::string line = first_part(paragraph, max_characters);
+  std::replace(line.begin(), line.end(), '\n', ' ');
   return line;
 }
 
-// The beginning of what follows the first `at` characters; empty where hardly anything does.
-std::string words_from(const std::string& text, size_t at) {
+// A reply that copies what follows the first `at` characters; empty where hardly anything does. One
+// that begins a turn begins with a word.
+std::string words_from(const std::string& text, size_t at, bool begins_turn) {
   constexpr size_t kFewest = 12;
   constexpr size_t kMost = 200;
-  return at + kFewest < text.size() ? first_words(text.substr(at), kMost) : "";
+  if (begins_turn) {
+    at = std::min(text.find_first_not_of(" \n", at), text.size());
+  }
+  return at + kFewest < text.size() ? first_part(text.substr(at), kMost) : "";
 }
 
 const char* source_title(const std::string& source) {
@@ -74,7 +84,8 @@ TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& 
                           text, topic)
                     : fmt::format("{}Question: what comes after \"{}\" in the text?", text, topic);
   prompt.answer_prefix = random.chance(0.5) ? "Answer:" : "";
-  prompt.given_reply = words_from(passage, topic.size());
+  prompt.given_reply =
+      words_from(passage, topic.size(), /*begins_turn=*/prompt.answer_prefix.empty());
   prompt.max_new_tokens = 48;
   return prompt;
 }
@@ -90,7 +101,8 @@ TrainingPrompt make_completion_prompt(const PromptContext& context, SeededRandom
   prompt.text = fmt::format(
       "{}\n\nOne sentence of the text begins with \"{}\". Write how it goes on.", text, begin);
   prompt.answer_prefix = random.chance(0.6) ? begin : "";
-  prompt.given_reply = words_from(paragraph, begin.size());
+  prompt.given_reply =
+      words_from(paragraph, begin.size(), /*begins_turn=*/prompt.answer_prefix.empty());
   prompt.max_new_tokens = 64;
   return prompt;
 }
@@ -125,9 +137,9 @@ TrainingPrompt make_continuation_prompt(const PromptContext& context, SeededRand
       text.size() - static_cast<size_t>(random.below(static_cast<int64_t>(text.size() / 10) + 1));
   const size_t line = text.rfind('\n', cut == 0 ? 0 : cut - 1);
   const size_t end = code && line != std::string::npos && line > text.size() / 2 ? line + 1 : cut;
-  prompt.given_reply = words_from(text, end);
-  text.resize(end);
   prompt.chat_template = random.chance(0.3);
+  prompt.given_reply = words_from(text, end, /*begins_turn=*/prompt.chat_template && !code);
+  text.resize(end);
   prompt.text = prompt.chat_template
                     ? fmt::format("Go on with this {}:\n{}", code ? "code" : "text", text)
                     : text;
@@ -154,9 +166,10 @@ TrainingPrompt make_few_shot_prompt(const PromptContext& context, SeededRandom& 
   text += fmt::format("{}: {}\n{}:", input, first_words(random.pick(last.paragraphs), 200), output);
   TrainingPrompt prompt;
   prompt.kind = "few_shot";
-  prompt.given_reply = fmt::format(" {}", source_title(last.source));
   prompt.text = std::move(text);
   prompt.chat_template = random.chance(0.3);
+  prompt.given_reply =
+      fmt::format("{}{}", prompt.chat_template ? "" : " ", source_title(last.source));
   prompt.max_new_tokens = 48;
   return prompt;
 }

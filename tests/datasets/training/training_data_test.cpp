@@ -1,9 +1,12 @@
+#include <absl/strings/ascii.h>
+#include <absl/strings/match.h>
 #include <absl/strings/str_replace.h>
+#include <absl/strings/str_split.h>
 #include <gmock/gmock.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
-#include <sstream>
 
 #include "datasets/training/builder.h"
 #include "datasets/training/instruction_files.h"
@@ -46,35 +49,167 @@ TEST(TrainingPrompts, EveryKindFillsTheWantedLengthAndAsksSomething) {
   }
 }
 
-// Right answers stand in the prompt, word by word; a summary has none.
-TEST(TrainingPrompts, GivenRepliesAreWhatThePromptsSay) {
-  const TrainingCorpus corpus = make_corpus();
+// Calls `check(prompt)` for prompts of a kind that have a right answer; returns how many do.
+template <typename Check>
+int64_t for_given_replies(std::string_view name, const Check& check) {
+  static const auto* const corpus = new TrainingCorpus(make_corpus());
+  int64_t given = 0;
   for (const PromptKind& kind : prompt_kinds()) {
-    const std::string name = kind.name;
-    int64_t given = 0;
-    for (uint64_t seed = 0; seed < 20; ++seed) {
+    for (uint64_t seed = 0; seed < 40 && kind.name == name; ++seed) {
       SeededRandom random(seed);
-      const TrainingPrompt prompt = kind.make({&corpus, count_tokens, 1024}, random);
-      given += prompt.given_reply.empty() ? 0 : 1;
-      const bool continues = name == "completion" || name == "continuation" || name == "few_shot";
-      if (prompt.given_reply.empty() || continues || prompt.answer_prefix.empty()) {
-        continue;
+      const TrainingPrompt prompt = kind.make({corpus, count_tokens, 1024}, random);
+      if (!prompt.given_reply.empty()) {
+        SCOPED_TRACE(seed);
+        check(prompt);
+        ++given;
       }
-      std::string answer = prompt.given_reply;
-      for (const auto& [from, to] : {std::pair(", and ", " "), std::pair(", ", " ")}) {
-        answer = absl::StrReplaceAll(answer, {{from, to}});
-      }
-      std::istringstream words(answer.substr(0, answer.rfind('.')));
-      for (std::string word; words >> word;) {
-        EXPECT_THAT(prompt.text, HasSubstr(word)) << name << ": " << prompt.given_reply;
-      }
-    }
-    if (name == "summary") {
-      EXPECT_EQ(given, 0);
-    } else {
-      EXPECT_GT(given, 10) << name;
     }
   }
+  return given;
+}
+
+// "A, B, and C." -> {"A", "B", "C"}
+std::vector<std::string> names_of(std::string list) {
+  list = list.substr(0, list.rfind('.'));
+  list = absl::StrReplaceAll(list, {{", and ", ", "}});
+  return absl::StrSplit(absl::StripLeadingAsciiWhitespace(list), ", ");
+}
+
+TEST(GivenReplies, ASummaryHasNone) {
+  EXPECT_EQ(for_given_replies("summary", [](const TrainingPrompt&) {}), 0);
+}
+
+TEST(GivenReplies, BeginAWordOfTheTurnOrGoOnFromItsPrefix) {
+  for (const PromptKind& kind : prompt_kinds()) {
+    for_given_replies(kind.name, [&](const TrainingPrompt& prompt) {
+      const bool space = absl::ascii_isspace(static_cast<unsigned char>(prompt.given_reply[0]));
+      if (!prompt.answer_prefix.empty()) {
+        EXPECT_TRUE(space);
+      } else if (prompt.chat_template && prompt.kind != "continuation") {
+        EXPECT_FALSE(space);  // code that goes on may begin with its indentation
+      }
+    });
+  }
+}
+
+TEST(GivenReplies, PlantedValuesAreTheAskedSubjects) {
+  for (const char* kind : {"facts", "several", "identifiers"}) {
+    int64_t checked = 0;
+    const int64_t given = for_given_replies(kind, [&](const TrainingPrompt& prompt) {
+      if (prompt.answer_prefix.empty()) {
+        return;
+      }
+      // Subjects with a hyphen can be told from the wording around them.
+      std::vector<std::string> asked;
+      for (const absl::string_view word :
+           absl::StrSplit(prompt.answer_prefix, absl::ByAnyChar(" ,:"))) {
+        if (absl::StrContains(word, "-")) {
+          asked.emplace_back(word);
+        }
+      }
+      const std::vector<std::string> lines = absl::StrSplit(prompt.text, '\n');
+      for (const std::string& value : names_of(prompt.given_reply)) {
+        EXPECT_TRUE(asked.empty() ||
+                    std::any_of(lines.begin(), lines.end() - 1,
+                                [&](const auto& line) {
+                                  return absl::StrContains(line, value) &&
+                                         std::any_of(asked.begin(), asked.end(),
+                                                     [&](const std::string& subject) {
+                                                       return absl::StrContains(line, subject);
+                                                     });
+                                }))
+            << value;
+        checked += asked.empty() ? 0 : 1;
+      }
+    });
+    EXPECT_GT(checked, 10) << kind;
+    EXPECT_GT(given, 20) << kind;
+  }
+}
+
+TEST(GivenReplies, ARecordsValueStandsInTheAskedLine) {
+  const int64_t given = for_given_replies("records", [](const TrainingPrompt& prompt) {
+    const std::vector<std::string> lines = absl::StrSplit(prompt.text, '\n');
+    const std::string& question = lines.back();
+    const size_t at = question.rfind(absl::StrContains(question, " for ") ? " for " : " with ");
+    std::string wanted = question.substr(question.find(' ', at + 1) + 1);
+    wanted.pop_back();
+    const std::string value =
+        prompt.given_reply.substr(prompt.given_reply.rfind(' ') + 1,
+                                  prompt.given_reply.size() - prompt.given_reply.rfind(' ') - 2);
+    const auto line = std::find_if(lines.begin(), lines.end(), [&](const std::string& text) {
+      return absl::StrContains(text, wanted) && absl::StrContains(text, value);
+    });
+    EXPECT_LT(line, lines.end() - 1) << wanted << " " << value;
+  });
+  EXPECT_GT(given, 20);
+}
+
+TEST(GivenReplies, CountedWordsComeUpMoreThanAllOthers) {
+  const int64_t given = for_given_replies("counts", [](const TrainingPrompt& prompt) {
+    if (prompt.answer_prefix.empty()) {
+      return;
+    }
+    std::map<std::string, int64_t> counts;
+    for (const auto word : absl::StrSplit(prompt.text, absl::ByAnyChar(" \n"), absl::SkipEmpty())) {
+      ++counts[std::string(word)];
+    }
+    const std::vector<std::string> answer = names_of(prompt.given_reply);
+    int64_t fewest = counts[answer.back()];
+    for (const auto& [word, count] : counts) {
+      if (std::find(answer.begin(), answer.end(), word) == answer.end()) {
+        EXPECT_LT(count, fewest) << word;
+      }
+    }
+    for (size_t i = 1; i < answer.size(); ++i) {
+      EXPECT_LE(counts[answer[i]], counts[answer[i - 1]]) << answer[i];
+    }
+  });
+  EXPECT_GT(given, 10);
+}
+
+TEST(GivenReplies, AliasesAreNamesOfTheText) {
+  const int64_t given = for_given_replies("aliases", [](const TrainingPrompt& prompt) {
+    for (const std::string& name : names_of(prompt.given_reply)) {
+      EXPECT_THAT(prompt.text, HasSubstr(prompt.answer_prefix.empty() ? "" : name));
+    }
+  });
+  EXPECT_GT(given, 20);
+}
+
+// Line breaks and all.
+TEST(GivenReplies, WhatGoesOnStandsInTheTextAsItIs) {
+  EXPECT_GT(for_given_replies("completion",
+                              [](const TrainingPrompt& prompt) {
+                                EXPECT_THAT(prompt.text, HasSubstr(prompt.given_reply));
+                              }),
+            10);
+  EXPECT_GT(
+      for_given_replies(
+          "passages",
+          [](const TrainingPrompt& prompt) {
+            const size_t quote = prompt.text.find("do these words stand: \"");
+            if (quote == std::string::npos) {
+              EXPECT_THAT(prompt.text, HasSubstr(prompt.given_reply));
+              return;
+            }
+            const size_t begin = prompt.text.find('"', quote) + 1;
+            const std::string words = prompt.text.substr(begin, prompt.text.rfind('"') - begin);
+            const std::string text =
+                absl::StrReplaceAll(prompt.text.substr(0, quote), {{"\n", " "}});
+            // The last heading in front of the words has the number.
+            const std::string number = prompt.given_reply.substr(prompt.given_reply.rfind(' ') + 1);
+            const std::string heading = " " + number.substr(0, number.size() - 1) + "] ";
+            bool found = false;  // wherever they stand: a passage may come twice
+            for (size_t at = text.find(words); at != std::string::npos;
+                 at = text.find(words, at + 1)) {
+              const size_t bracket = text.rfind("] ", at);
+              found |= bracket != std::string::npos &&
+                       absl::EndsWith(text.substr(0, bracket + 2), heading);
+            }
+            EXPECT_TRUE(found) << words;
+          }),
+      20);
 }
 
 TEST(TrainingPrompts, ALongerSetBeginsWithTheShorterOne) {
