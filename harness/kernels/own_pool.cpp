@@ -1,11 +1,21 @@
 #include "harness/kernels/own_pool.h"
 
+#include <chrono>
+
 namespace kvlab::internal {
 namespace {
 
-// Spinning covers the gap between the kernels of one decoding step without keeping a core from
-// other pools (ATen's) for long.
-constexpr int kSpins = 2000;
+// Spinning covers the gaps between the kernels of a layer, scoring and choosing among them, without
+// keeping a core from other pools (ATen's) for long. Waking a sleeper costs the caller some 15 us.
+constexpr std::chrono::microseconds kSpinFor{200};
+constexpr int kPausesPerLook = 64;  // at the clock
+
+// Layout of state_: workers in the lowest 16 bits, then kOpen, then the job's number.
+constexpr uint64_t kOpen = 1U << 16U;
+constexpr uint64_t kWorkers = kOpen - 1;
+constexpr unsigned kJobShift = 17;
+
+uint64_t job_of(uint64_t state) { return state >> kJobShift; }
 
 void pause_cpu() {
 #if defined(__x86_64__)
@@ -13,6 +23,25 @@ void pause_cpu() {
 #else
   std::this_thread::yield();
 #endif
+}
+
+// True once `done()` is, false when it has not become so for kSpinFor.
+template <typename Done>
+bool spin_until(const Done& done) {
+  const auto give_up = std::chrono::steady_clock::now() + kSpinFor;
+  do {
+    for (int i = 0; i < kPausesPerLook; ++i) {
+      if (done()) {
+        return true;
+      }
+      pause_cpu();
+    }
+  } while (std::chrono::steady_clock::now() < give_up);
+  return false;
+}
+
+bool takes_workers(uint64_t state, uint64_t last_job) {
+  return (state & kOpen) != 0 && job_of(state) != last_job;
 }
 
 }  // namespace
@@ -27,7 +56,6 @@ OwnPool::~OwnPool() {
   {
     const std::lock_guard lock(mutex_);
     stop_ = true;
-    generation_.fetch_add(1, std::memory_order_release);
   }
   wake_.notify_all();
   for (std::thread& worker : workers_) {
@@ -40,20 +68,20 @@ void OwnPool::run(int64_t num_tasks, TaskFunction function, void* context) {
   function_ = function;
   context_ = context;
   next_task_.store(0, std::memory_order_relaxed);
-  busy_.store(threads_ - 1, std::memory_order_relaxed);
+  const uint64_t job = job_of(state_.load(std::memory_order_relaxed)) + 1;
   {
     // The lock orders this with a worker about to sleep.
     const std::lock_guard lock(mutex_);
-    generation_.fetch_add(1, std::memory_order_release);
+    state_.store(job << kJobShift | kOpen, std::memory_order_release);
   }
   if (sleeping_.load(std::memory_order_acquire) > 0) {
     wake_.notify_all();
   }
   take_tasks(0);
-  for (int spins = 0; busy_.load(std::memory_order_acquire) > 0; ++spins) {
-    if (spins < kSpins) {
-      pause_cpu();
-    } else {
+  state_.fetch_and(~kOpen, std::memory_order_acq_rel);
+  const auto alone = [this] { return (state_.load(std::memory_order_acquire) & kWorkers) == 0; };
+  if (!spin_until(alone)) {
+    while (!alone()) {
       std::this_thread::yield();
     }
   }
@@ -69,27 +97,31 @@ void OwnPool::take_tasks(int thread) {
   }
 }
 
+// Until there is another job, which may be over by then.
+void OwnPool::sleep_through(uint64_t job) {
+  std::unique_lock lock(mutex_);
+  sleeping_.fetch_add(1, std::memory_order_release);
+  wake_.wait(lock, [&] { return stop_ || job_of(state_.load(std::memory_order_acquire)) != job; });
+  sleeping_.fetch_sub(1, std::memory_order_release);
+}
+
 void OwnPool::work(int thread) {
-  uint64_t seen = 0;
-  for (;;) {
-    for (int spins = 0; spins < kSpins; ++spins) {
-      if (generation_.load(std::memory_order_acquire) != seen) {
-        break;
-      }
-      pause_cpu();
+  uint64_t last_job = 0;
+  while (!stop_) {
+    uint64_t state = 0;
+    const bool asked = spin_until([&] {
+      state = state_.load(std::memory_order_acquire);
+      return takes_workers(state, last_job);
+    });
+    if (!asked) {
+      sleep_through(job_of(state));
+      continue;
     }
-    if (generation_.load(std::memory_order_acquire) == seen) {
-      std::unique_lock lock(mutex_);
-      sleeping_.fetch_add(1, std::memory_order_release);
-      wake_.wait(lock, [&] { return generation_.load(std::memory_order_acquire) != seen; });
-      sleeping_.fetch_sub(1, std::memory_order_release);
+    if (state_.compare_exchange_weak(state, state + 1, std::memory_order_acq_rel)) {
+      last_job = job_of(state);
+      take_tasks(thread);
+      state_.fetch_sub(1, std::memory_order_release);
     }
-    ++seen;
-    if (stop_) {
-      return;
-    }
-    take_tasks(thread);
-    busy_.fetch_sub(1, std::memory_order_release);
   }
 }
 

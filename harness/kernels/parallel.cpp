@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -67,6 +68,41 @@ std::unique_ptr<internal::OwnPool>& own_pool() {
   return *instance;
 }
 
+// A call's tasks, the first exception of which ends it.
+class Tasks final {
+ public:
+  Tasks(internal::TaskFunction function, void* context) : function_(function), context_(context) {}
+
+  static void run(void* tasks, int64_t task, int thread) {
+    static_cast<Tasks*>(tasks)->run_one(task, thread);
+  }
+
+  void rethrow() const {
+    if (failure_ != nullptr) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+ private:
+  void run_one(int64_t task, int thread) {
+    if (failed_.load(std::memory_order_relaxed)) {
+      return;
+    }
+    try {
+      function_(context_, task, thread);
+    } catch (...) {
+      if (!failed_.exchange(true)) {
+        failure_ = std::current_exception();
+      }
+    }
+  }
+
+  internal::TaskFunction function_;
+  void* context_;
+  std::atomic<bool> failed_{false};
+  std::exception_ptr failure_;
+};
+
 }  // namespace
 
 int kernel_threads() { return wanted_threads(); }
@@ -104,18 +140,21 @@ void internal::run_tasks(int64_t num_tasks, TaskFunction function, void* context
     return;
   }
   inside = true;
+  Tasks tasks(function, context);
 #if defined(KVLAB_OPENMP)
   if (wanted_pool() == ThreadPool::kShared) {
-    run_on_openmp(wanted_threads(), num_tasks, function, context);
+    run_on_openmp(wanted_threads(), num_tasks, &Tasks::run, &tasks);
     inside = false;
+    tasks.rethrow();
     return;
   }
 #endif
   if (own_pool() == nullptr) {
     own_pool() = std::make_unique<OwnPool>(wanted_threads());
   }
-  own_pool()->run(num_tasks, function, context);
+  own_pool()->run(num_tasks, &Tasks::run, &tasks);
   inside = false;
+  tasks.rethrow();
 }
 
 }  // namespace kvlab

@@ -1,6 +1,8 @@
 #include "harness/kernels/parallel.h"
 
 #include <atomic>
+#include <chrono>
+#include <stdexcept>
 #include <thread>
 
 #include "harness/kernels/scratch.h"
@@ -53,6 +55,31 @@ TEST_P(ParallelTest, ManyShortCallsInARowAllFinish) {
     parallel_for(5, [&](int64_t task, int) { sum += task; });
   }
   EXPECT_EQ(sum.load(), 5000 * 10);
+}
+
+TEST_P(ParallelTest, AnExceptionOfATaskReachesTheCallerAndThePoolGoesOn) {
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_THROW(parallel_for(20,
+                              [&](int64_t task, int) {
+                                if (task % 7 == round % 7) {
+                                  throw std::runtime_error("no memory");
+                                }
+                              }),
+                 std::runtime_error);
+    std::atomic<int64_t> sum{0};
+    parallel_for(10, [&](int64_t task, int) { sum += task; });
+    EXPECT_EQ(sum, 45);
+  }
+}
+
+// Workers that sleep when a call comes may wake up after it.
+TEST_P(ParallelTest, CallsWithPausesBetweenThemAllFinish) {
+  for (int round = 0; round < 200; ++round) {
+    std::atomic<int64_t> sum{0};
+    parallel_for(5, [&](int64_t task, int) { sum += task; });
+    ASSERT_EQ(sum, 10);
+    std::this_thread::sleep_for(std::chrono::microseconds(round * 5));
+  }
 }
 
 TEST_P(ParallelTest, CallsFromInsideATaskRunToTheEnd) {
