@@ -78,7 +78,11 @@ function(kvlab_test)
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} kvlab_warnings kvlab_test_support
                         GTest::gmock GTest::gtest_main)
   if(ARG_TORCH)
-    target_link_libraries(${ARG_NAME} PRIVATE kvlab_torch)
+    target_link_libraries(${ARG_NAME} PRIVATE kvlab_torch $<LINK_ONLY:kvlab_allocator>)
+    if(JEMALLOC_FOUND AND NOT KVLAB_SANITIZE)
+      # Nothing else asks for its settings, which are an object of a static library.
+      target_link_options(${ARG_NAME} PRIVATE LINKER:--undefined=malloc_conf)
+    endif()
     kvlab_reuse_torch_pch(${ARG_NAME})
   endif()
   add_test(NAME ${ARG_NAME} COMMAND ${ARG_NAME})
