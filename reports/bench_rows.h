@@ -37,7 +37,10 @@ struct BenchRowKey {
   auto operator<=>(const BenchRowKey&) const = default;
 
   std::string evicted() const {
-    return budget == "full" ? "nothing" : form == "by_layers" ? "inside prefill" : "after prefill";
+    if (budget == "full") {
+      return form == "by_layers" ? "nothing, by layers" : "nothing";
+    }
+    return form == "by_layers" ? "inside prefill" : "after prefill";
   }
 };
 

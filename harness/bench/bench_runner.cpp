@@ -130,10 +130,9 @@ absl::Status BenchRunner::make_cells() {
         for (const BenchForm form : config_.forms) {
           for (const int64_t arms : config_.arms) {
             cell.arms = arms;
-            // The full cache has nothing to evict, a draft needs all layers, and one prefill that
-            // evicts on the way makes one cache.
-            const bool by_layers = form == BenchForm::kByLayers && arms == 1 && cell.takes_budget &&
-                                   policy->check_by_layers().ok();
+            // A draft needs all layers, and one prefill that evicts on the way makes one cache.
+            const bool by_layers =
+                form == BenchForm::kByLayers && arms == 1 && policy->check_by_layers().ok();
             cell.form = by_layers ? BenchForm::kByLayers : BenchForm::kShared;
             if (std::find(seen.begin(), seen.end(), std::pair(cell.form, arms)) == seen.end()) {
               seen.emplace_back(cell.form, arms);

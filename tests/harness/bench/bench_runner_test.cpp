@@ -85,9 +85,9 @@ TEST(TensorMemory, CountsTensorsMadeAndReleased) {
 TEST(BenchRunner, MeasuresEveryCellInEveryRoundInAnotherOrder) {
   const auto runner = BenchRunner::make(tiny_config(), some_device());
   ASSERT_TRUE(runner.ok()) << runner.status();
-  // full: shared, 1 and 3 arms; streaming_llm and lookahead_kv: by layers, shared, 3 arms shared;
-  // laq: shared, 1 and 3 arms. For two lengths.
-  EXPECT_EQ((*runner)->cells().size(), 2U * (2 + 3 + 3 + 2));
+  // full, streaming_llm and lookahead_kv: by layers, shared, 3 arms shared; laq: shared, 1 and 3
+  // arms. For two lengths.
+  EXPECT_EQ((*runner)->cells().size(), 2U * (3 + 3 + 3 + 2));
   Collector collector;
   ASSERT_TRUE((*runner)->run(collector).ok());
   ASSERT_EQ(collector.records.size(), 2 * (*runner)->cells().size());
