@@ -1,131 +1,15 @@
 #include "datasets/training/lookup_kinds.h"
 
-#include <fmt/args.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <set>
+
+#include "datasets/training/planted_facts.h"
 
 namespace kvlab {
 namespace {
-
-struct FactWording {
-  const char* field;  // what is asked for
-  const char* plural;
-  const char* statement;  // {subject}, {value}
-  const char* question;   // {subjects}
-  const char* reply;      // beginning of a reply, {subjects}
-};
-
-const std::vector<FactWording>& fact_wordings() {
-  static const auto* const wordings = new std::vector<FactWording>{
-      {"access code", "access codes", "The access code for {subject} is {value}.",
-       "What is the access code for {subjects}?", "The access code for {subjects} is"},
-      {"locker number", "locker numbers", "Locker number {value} belongs to {subject}.",
-       "Which locker number belongs to {subjects}?", "{subjects} has locker number"},
-      {"serial number", "serial numbers", "{subject} carries the serial number {value}.",
-       "Tell me the serial number of {subjects}.", "The serial number of {subjects} is"},
-      {"order reference", "order references", "Order reference of {subject}: {value}.",
-       "Find the order reference of {subjects}.", "The order reference of {subjects}:"},
-      {"ticket", "tickets", "Please note that ticket {value} was opened by {subject}.",
-       "Which ticket was opened by {subjects}?", "The ticket opened by {subjects} is"},
-      {"extension", "extensions", "You can reach {subject} at extension {value}.",
-       "At which extension can {subjects} be reached?", "You can reach {subjects} at"},
-      {"reading", "readings", "On that day the sensor {subject} showed a reading of {value}.",
-       "What reading did the sensor {subjects} show?", "The sensor {subjects} showed"},
-      {"password", "passwords", "Remember: the password of {subject} has been set to {value}.",
-       "What has the password of {subjects} been set to?", "The password of {subjects} is"},
-      {"gate number", "gate numbers", "{value} is the number that opens the {subject} gate.",
-       "What number opens the {subjects} gate?", "The number that opens the {subjects} gate is"},
-      {"passage key", "passage keys", "Keep in mind the key {value}, which stands for {subject}.",
-       "Which key stands for {subjects}?", "The key that stands for {subjects} is"},
-  };
-  return *wordings;
-}
-
-std::string fill_in(const char* pattern, std::string_view name, const std::string& value,
-                    std::string_view second = "", const std::string& second_value = "") {
-  std::string text(pattern);
-  for (const auto& [key, with] : {std::pair(fmt::format("{{{}}}", name), value),
-                                  std::pair(fmt::format("{{{}}}", second), second_value)}) {
-    const size_t at = text.find(key);
-    if (at != std::string::npos) {
-      text.replace(at, key.size(), with);
-    }
-  }
-  return text;
-}
-
-std::string random_identifier(SeededRandom& random) {
-  const std::string hex = "0123456789abcdef";
-  return fmt::format("{}-{}-{}-{}-{}", random.from_alphabet(hex, 8), random.from_alphabet(hex, 4),
-                     random.from_alphabet(hex, 4), random.from_alphabet(hex, 4),
-                     random.from_alphabet(hex, 12));
-}
-
-// Makes values of one style, so that all values of a prompt look alike.
-class ValueMaker final {
- public:
-  ValueMaker(const TrainingCorpus& corpus, SeededRandom& random)
-      : corpus_(corpus), style_(random.below(8)), length_(random.between(4, 9)) {}
-
-  static ValueMaker of_identifiers(const TrainingCorpus& corpus, SeededRandom& random) {
-    ValueMaker values(corpus, random);
-    values.style_ = kIdentifiers;
-    return values;
-  }
-
-  std::string make(SeededRandom& random) const {
-    switch (style_) {
-      case kIdentifiers:
-        return random_identifier(random);
-      case 1:
-        return random.pick(corpus_.words);
-      case 2:
-        return fmt::format("{}-{}", random.from_alphabet("ABCDEFGHJKLMNPQRSTUVWXYZ", 2),
-                           random.digits(4));
-      case 3:
-        return random.from_alphabet("0123456789abcdef", 12);
-      default:
-        return random.digits(length_);
-    }
-  }
-
- private:
-  static constexpr int64_t kIdentifiers = 0;
-  const TrainingCorpus& corpus_;
-  int64_t style_;
-  int64_t length_;
-};
-
-// Distinct subjects of one style: "amber-kettle", "amber kettle", or an identifier.
-std::vector<std::string> make_subjects(const TrainingCorpus& corpus, SeededRandom& random,
-                                       int64_t count) {
-  const int64_t style = random.below(5);
-  std::set<std::string> seen;
-  std::vector<std::string> subjects;
-  while (static_cast<int64_t>(subjects.size()) < count) {
-    std::string subject = style == 0   ? random_identifier(random)
-                          : style == 1 ? random.pick(corpus.words)
-                                       : random.pick(corpus.words) + (style == 2 ? " " : "-") +
-                                             random.pick(corpus.words);
-    if (seen.insert(subject).second) {
-      subjects.push_back(std::move(subject));
-    }
-  }
-  return subjects;
-}
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    text += i == 0 ? "" : i + 1 == names.size() ? ", and " : ", ";
-    text += names[i];
-  }
-  return text;
-}
 
 // The right reply, "BEGINNING ANSWER.", of which the beginning may be forced.
 void set_reply(const std::string& beginning, const std::string& answer, bool forced,
@@ -252,6 +136,47 @@ TrainingPrompt make_identifiers_prompt(const PromptContext& context, SeededRando
   FactsPlan plan;
   plan.num_subjects = random.chance(0.4) ? 1 : random.between(2, 8);
   return facts_prompt("identifiers", wording, values, plan, context, random);
+}
+
+TrainingPrompt make_examples_prompt(const PromptContext& context, SeededRandom& random) {
+  const std::string source = random.pick(std::vector<std::string>{"Document", "Page", "Excerpt"});
+  const std::string ask = random.pick(std::vector<std::string>{"Q", "Query", "Asked"});
+  const std::string reply = random.pick(std::vector<std::string>{"A", "Reply", "Found"});
+  const char* separator = random.chance(0.5) ? " " : "\n";
+  std::string text = random.chance(0.5)
+                         ? fmt::format("Every {} holds what is asked for below it.\n\n", source)
+                         : std::string();
+  int64_t have = 0;
+  std::string answer;
+  while (true) {
+    const FactWording& wording = random.pick(fact_wordings());
+    const ValueMaker values(*context.corpus, random);
+    const std::string subject = make_subjects(*context.corpus, random, 1).front();
+    answer = values.make(random);
+    std::vector<std::string> pieces;
+    for (int i = 0; i < 2; ++i) {
+      const bool code = random.chance(0.05);
+      const int64_t tokens = random.between(30, 200);
+      pieces.push_back(document_run(*context.corpus, random, context.count, tokens, code));
+    }
+    const std::string passage = join_with_inserts(
+        std::move(pieces), {fill_in(wording.statement, "subject", subject, "value", answer)},
+        random, "\n");
+    text += fmt::format("{}:{}{}\n{}:{}{}\n{}:", source, separator, passage, ask, separator,
+                        fill_in(wording.question, "subjects", subject), reply);
+    have += context.count(passage) + 30;
+    if (have >= context.tokens - kOverheadTokens) {
+      break;
+    }
+    text += fmt::format("{}{}\n\n", separator, answer);
+  }
+  TrainingPrompt prompt;
+  prompt.kind = "examples";
+  prompt.text = std::move(text);
+  prompt.chat_template = random.chance(0.3);
+  prompt.given_reply = (prompt.chat_template ? "" : separator) + answer;
+  prompt.max_new_tokens = 32;
+  return prompt;
 }
 
 TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random) {

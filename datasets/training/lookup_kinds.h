@@ -1,4 +1,5 @@
-// Prompts that ask for something planted in the text: facts, records, aliases, counted words.
+// Prompts that ask for something planted in the text: facts, examples of them, records, aliases,
+// counted words.
 #pragma once
 
 #include "datasets/training/prompt_kinds.h"
@@ -8,6 +9,7 @@ namespace kvlab {
 TrainingPrompt make_facts_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_several_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_identifiers_prompt(const PromptContext& context, SeededRandom& random);
+TrainingPrompt make_examples_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_records_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_aliases_prompt(const PromptContext& context, SeededRandom& random);
 TrainingPrompt make_counts_prompt(const PromptContext& context, SeededRandom& random);

@@ -12,6 +12,8 @@ const std::vector<PromptKind>& prompt_kinds() {
       {"several", "the same, always three or more of them", make_several_prompt},
       {"identifiers", "one such sentence among others, its value a long identifier",
        make_identifiers_prompt},
+      {"examples", "passages with one such sentence, its question and answer; the last one open",
+       make_examples_prompt},
       {"records", "one line of a long list of alike lines", make_records_prompt},
       {"aliases", "names that share a value through assignments", make_aliases_prompt},
       {"counts", "the words that occur most in a list", make_counts_prompt},

@@ -30,8 +30,8 @@ struct PromptKind {
   PromptMaker make;
 };
 
-// "facts", "several", "identifiers", "records", "aliases", "counts", "passages", "completion",
-// "summary", "continuation", "few_shot".
+// "facts", "several", "identifiers", "examples", "records", "aliases", "counts", "passages",
+// "completion", "summary", "continuation", "few_shot".
 const std::vector<PromptKind>& prompt_kinds();
 
 }  // namespace kvlab

@@ -127,6 +127,20 @@ TEST(GivenReplies, PlantedValuesAreTheAskedSubjects) {
   }
 }
 
+TEST(GivenReplies, AnExamplesAnswerStandsInTheLastPassage) {
+  const int64_t given = for_given_replies("examples", [](const TrainingPrompt& prompt) {
+    // Behind the answer of the example before it, where there is one.
+    size_t last = 0;
+    for (const char* label : {"Document:", "Page:", "Excerpt:"}) {
+      const size_t at = prompt.text.rfind(label);
+      last = at == std::string::npos ? last : std::max(last, at);
+    }
+    const absl::string_view answer = absl::StripLeadingAsciiWhitespace(prompt.given_reply);
+    EXPECT_THAT(prompt.text.substr(last), HasSubstr(std::string(answer)));
+  });
+  EXPECT_EQ(given, 40);
+}
+
 TEST(GivenReplies, ARecordsValueStandsInTheAskedLine) {
   const int64_t given = for_given_replies("records", [](const TrainingPrompt& prompt) {
     const std::vector<std::string> lines = absl::StrSplit(prompt.text, '\n');
