@@ -3,10 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
+#include "harness/base/check.h"
 #include "harness/cuda/cuda_tensors.h"
 #include "harness/kernels/finite.h"
+#include "harness/kernels/parallel.h"
 #include "harness/model/layer_ops.h"
+#include "methods/attention_mass/attention_sums.h"
 #include "methods/attention_mass_cuda_at.h"
 
 namespace kvlab {
@@ -19,6 +23,48 @@ at::Tensor with_unit_stride(const at::Tensor& tensor) {
 // Scores [rows, keys], a row's keys side by side; the rows of a part of longer ones may lie apart.
 at::Tensor with_rows_side_by_side(const at::Tensor& scores) {
   return scores.stride(1) == 1 ? scores : scores.contiguous();
+}
+
+// The mass of rows whose softmax denominators are known: one pass over the keys.
+at::Tensor mass_of_attended_rows(const QueryRows& rows, const at::Tensor& keys,
+                                 RowReduction reduction) {
+  const at::Tensor queries = with_unit_stride(rows.queries);
+  const at::Tensor prompt_keys = with_unit_stride(keys);
+  const at::Tensor logsumexp = rows.logsumexp.contiguous();
+  for (size_t row = 0; row < rows.visible.size(); ++row) {
+    KVLAB_CHECK(rows.visible[row] == keys.size(1) && rows.first_visible[row] == 0);
+  }
+  at::Tensor mass = at::empty({queries.size(0), keys.size(1)}, at::kFloat);
+  // Head by head on the kernels' threads: ATen would wake its own, which then spin on these cores.
+  const auto for_heads = [&](const auto& body) {
+    parallel_for(mass.size(0), [&](int64_t head, int) {
+      body(std::span(mass.mutable_data_ptr<float>() + head * mass.size(1), mass.size(1)));
+    });
+  };
+  for_heads([](std::span<float> of_head) { std::fill(of_head.begin(), of_head.end(), 0.0F); });
+  AttentionSumsArgs args;
+  args.type = element_type(keys.scalar_type());
+  args.num_heads = queries.size(0);
+  args.num_kv_heads = keys.size(0);
+  args.head_dim = keys.size(2);
+  args.q_len = queries.size(1);
+  args.kv_len = keys.size(1);
+  args.rows_follow_keys = true;
+  args.scale = static_cast<float>(1.0 / std::sqrt(static_cast<double>(args.head_dim)));
+  args.queries = head_rows(queries);
+  args.keys = head_rows(prompt_keys);
+  args.logsumexp = logsumexp.const_data_ptr<float>();
+  args.sums = mass.mutable_data_ptr<float>();
+  args.sums_head_stride = mass.stride(0);
+  add_attention_sums(args);
+  if (reduction == RowReduction::kMean) {
+    for_heads([rows = static_cast<float>(args.q_len)](std::span<float> of_head) {
+      for (float& value : of_head) {
+        value /= rows;
+      }
+    });
+  }
+  return mass;
 }
 
 // Additive mask [num_rows, num_keys + num_extra]: 0 where a row sees a key, else -inf.
@@ -60,6 +106,9 @@ at::Tensor attention_mass(const QueryRows& rows, const at::Tensor& keys, RowRedu
   }
   if (!keys.device().is_cpu()) {
     return attention_mass_by_operators(rows, keys, reduction);
+  }
+  if (rows.logsumexp.defined() && reduction != RowReduction::kMax) {
+    return mass_of_attended_rows(rows, keys, reduction);
   }
   const at::Tensor queries = with_unit_stride(rows.queries);
   const at::Tensor prompt_keys = with_unit_stride(keys);

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "harness/base/check.h"
+#include "harness/kernels/parallel.h"
 #include "methods/attention_mass/top_k.h"
 
 namespace kvlab {
@@ -27,7 +28,7 @@ std::vector<std::vector<int32_t>> choose_entries(const ChooseInput& input) {
                              *input.adaptive);
   }
   std::vector<std::vector<int32_t>> kept(input.num_kv_heads);
-  for (int64_t head = 0; head < input.num_kv_heads; ++head) {
+  parallel_for(input.num_kv_heads, [&](int64_t head, int) {
     const auto row = input.scores.subspan(head * input.prompt_len + input.sinks, num_candidates);
     std::vector<int32_t>& positions = kept[head];
     positions.reserve(kept_anyway + counts[head]);
@@ -41,7 +42,7 @@ std::vector<std::vector<int32_t>> choose_entries(const ChooseInput& input) {
          ++position) {
       positions.push_back(static_cast<int32_t>(position));
     }
-  }
+  });
   return kept;
 }
 

@@ -28,8 +28,11 @@ LayerRows tail_and_following_rows(const SelectionInput& input, int64_t tail_rows
                                   const CapturedQueries* after, bool own_keys,
                                   bool mask_as_prompt) {
   const int64_t sliding_window = input.config == nullptr ? 0 : input.config->sliding_window;
-  return [prompt = input.prompt, tail_rows, after, own_keys, mask_as_prompt,
-          sliding_window](int64_t layer_index) {
+  // Rows that are masked here as they attended.
+  const bool as_they_attended = tail_rows == 0 && own_keys && !mask_as_prompt &&
+                                input.config != nullptr && sliding_window == 0;
+  return [prompt = input.prompt, tail_rows, after, own_keys, mask_as_prompt, sliding_window,
+          as_they_attended](int64_t layer_index) {
     const auto layer = static_cast<size_t>(layer_index);
     const int64_t prompt_len = prompt->prompt_len();
     const int64_t tail = std::min(tail_rows, prompt_len);
@@ -58,6 +61,9 @@ LayerRows tail_and_following_rows(const SelectionInput& input, int64_t tail_rows
       if (own_keys) {
         KVLAB_CHECK(layer < after->keys.size() && after->keys[layer].defined());
         rows.extra_keys = after->keys[layer];
+        if (as_they_attended && layer < after->logsumexp.size()) {
+          rows.logsumexp = after->logsumexp[layer];
+        }
       }
     }
     return rows;

@@ -24,6 +24,9 @@ struct QueryRows {
   std::vector<int64_t> first_visible;
   std::vector<int64_t> visible;
   std::vector<int64_t> extra_visible;
+  // [num_heads, num_rows] float32: the logarithm of each row's softmax denominator over prompt and
+  // extra keys, where it is known and every row sees every prompt key.
+  at::Tensor logsumexp;
 
   int64_t num_rows() const { return queries.size(1); }
 };

@@ -37,10 +37,13 @@ struct PromptState {
 
 // Post-rotary queries that a draft, a reply or learned rows asked, per layer:
 // [num_heads, num_rows, head_dim]. `keys` are the rows' own keys, [num_kv_heads, num_rows,
-// head_dim]; undefined where they are not wanted.
+// head_dim]; undefined where they are not wanted. `logsumexp`, [num_heads, num_rows] float32, are
+// the logarithms of the rows' softmax denominators over the prompt and the rows up to their own;
+// undefined where nobody computed them.
 struct CapturedQueries {
   std::vector<at::Tensor> queries;
   std::vector<at::Tensor> keys;
+  std::vector<at::Tensor> logsumexp;
 };
 
 }  // namespace kvlab

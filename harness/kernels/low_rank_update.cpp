@@ -46,7 +46,7 @@ void LowRankUpdate::add_to(ElementType type, const void* x, int64_t rows, int64_
     const int64_t first = task * kRowsPerTask;
     const int64_t count = std::min(kRowsPerTask, rows - first);
     auto* wide = static_cast<float*>(
-        thread_scratch(2, count * (in_features + rank + out_features) * sizeof(float)));
+        thread_scratch(3, count * (in_features + rank + out_features) * sizeof(float)));
     float* inner = wide + count * in_features;
     float* delta = inner + count * rank;
     for (int64_t r = 0; r < count; ++r) {

@@ -21,6 +21,7 @@ class LowRankUpdate final {
   void add_to(ElementType type, const void* x, int64_t rows, int64_t x_row_stride, void* y,
               int64_t y_row_stride) const;
 
+  int64_t in_features() const { return a_.in_features(); }
   bool empty() const { return a_.out_features() == 0; }
 
  private:

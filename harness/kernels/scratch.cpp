@@ -8,7 +8,7 @@
 namespace kvlab {
 namespace {
 
-constexpr int kSlots = 3;
+constexpr int kSlots = 4;
 
 struct Free {
   void operator()(void* pointer) const { std::free(pointer); }

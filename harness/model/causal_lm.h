@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "harness/cache/kv_cache.h"
 #include "harness/cache/prompt_state.h"
 #include "harness/model/model_config.h"
+#include "harness/model/row_updates.h"
 
 namespace kvlab {
 
@@ -39,6 +41,9 @@ class RowAdapter {
   // rows: [num_rows, in_features]; adds the target's delta to out: [num_rows, out_features].
   virtual void add_delta(int64_t layer, Target target, const at::Tensor& rows,
                          at::Tensor& out) const = 0;
+  // The layer's updates as the CPU's kernels take them; nullopt, and then for every layer: only
+  // add_delta knows them.
+  virtual std::optional<RowUpdates> kernel_updates(int64_t /*layer*/) const { return std::nullopt; }
 };
 
 // Rows that stand behind the prompt and run through the model with it: learned tokens at positions
@@ -51,8 +56,8 @@ struct AppendedRows {
 };
 
 // Asked when a layer is done. `prompt` has every token id, and this layer's tensors in its place in
-// `layers`; the others are empty. `appended` holds the layer's queries and keys of the appended
-// rows in the same way. All of it is overwritten by the next layer.
+// `layers`; the others are empty. `appended` holds what the layer's appended rows asked in the same
+// way. All of it is overwritten by the next layer.
 using LayerSink = std::function<absl::Status(int64_t layer, const PromptState& prompt,
                                              const CapturedQueries& appended)>;
 

@@ -62,13 +62,19 @@ class Block final {
 
   void run() {
     if (args_.attended != nullptr) {
-      forward(*args_.o,
-              static_cast<const char*>(args_.attended) + begin_ * args_.o->in_features() * element_,
-              added_);
+      const char* attended =
+          static_cast<const char*>(args_.attended) + begin_ * args_.o->in_features() * element_;
+      forward(*args_.o, attended, added_);
+      update(args_.updates.o, attended, args_.o->in_features(), added_, sizes_.hidden);
       norm(added_, args_.mlp_norm);
       forward(*args_.gate_up, normed_, gate_up_);
+      const int64_t inner_size = sizes_.gate_up / 2;
+      update(args_.updates.gate, normed_, sizes_.hidden, gate_up_, sizes_.gate_up);
+      update(args_.updates.up, normed_, sizes_.hidden, gate_up_ + inner_size * element_,
+             sizes_.gate_up);
       multiply_gates();
       forward(*args_.down, inner_, added_);
+      update(args_.updates.down, inner_, inner_size, added_, sizes_.hidden);
     }
     norm(args_.attended != nullptr ? added_ : nullptr, args_.norm);
     if (args_.normed != nullptr) {
@@ -78,6 +84,12 @@ class Block final {
     }
     if (args_.qkv != nullptr) {
       forward(*args_.qkv, normed_, qkv_);
+      const int64_t head_bytes = args_.head_dim * element_;
+      char* keys = qkv_ + args_.num_heads * head_bytes;
+      update(args_.updates.q, normed_, sizes_.hidden, qkv_, sizes_.qkv);
+      update(args_.updates.k, normed_, sizes_.hidden, keys, sizes_.qkv);
+      update(args_.updates.v, normed_, sizes_.hidden, keys + args_.num_kv_heads * head_bytes,
+             sizes_.qkv);
       store_heads();
     }
   }
@@ -91,6 +103,19 @@ class Block final {
 
   void forward(const PackedLinear& linear, const char* x, char* y) const {
     linear.forward(x, rows_, linear.in_features(), y, linear.out_features(), args_.type);
+  }
+
+  // For the rows that have updates. y: the first of its columns in the block's first row; strides
+  // count elements from row to row.
+  void update(const LowRankUpdate* low_rank, const char* x, int64_t x_stride, char* y,
+              int64_t y_stride) const {
+    const int64_t skipped = std::max<int64_t>(0, args_.updates_from - begin_);
+    if (low_rank == nullptr || skipped >= rows_) {
+      return;
+    }
+    KVLAB_CHECK(low_rank->in_features() == x_stride);
+    low_rank->add_to(args_.type, x + skipped * x_stride * element_, rows_ - skipped, x_stride,
+                     y + skipped * y_stride * element_, y_stride);
   }
 
   // hidden += delta, and its norm.

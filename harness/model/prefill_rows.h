@@ -2,15 +2,16 @@
 // everything between one attention and the next.
 //
 // A task takes a block of rows through all steps while what they leave stays in the core's own
-// cache; one call a layer instead of ten. Every step is one of row_kernels.h or packed_linear.h, so
-// the bits are those of the steps called one after the other, for any block and any number of
-// threads. No torch.
+// cache; one call a layer instead of ten. Every step is one of row_kernels.h, packed_linear.h or
+// low_rank_update.h, so the bits are those of the steps called one after the other, for any block
+// and any number of threads. No torch.
 #pragma once
 
 #include <cstdint>
 
 #include "harness/kernels/element.h"
 #include "harness/kernels/packed_linear.h"
+#include "harness/model/row_updates.h"
 
 namespace kvlab {
 
@@ -44,6 +45,9 @@ struct PrefillRowsArgs {
   MutableHeadRows queries;     // [num_heads, rows, head_dim]
   MutableHeadRows keys;        // [num_kv_heads, rows, head_dim]
   MutableHeadRows values;      // [num_kv_heads, rows, head_dim]
+
+  RowUpdates updates;        // of the linear layers above
+  int64_t updates_from = 0;  // the first row that has them
 };
 void prefill_rows(const PrefillRowsArgs& args);
 

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -90,15 +91,23 @@ class TransformerLm final : public CausalLm {
                             PrefillProgress& progress);
   PrefillRowsArgs rows_between(int64_t after, const at::Tensor& attended, const at::Tensor& hidden,
                                const RotaryEmbedding::Tables& angles) const;
+  PrefillRowsArgs rows_before(int64_t layer, const at::Tensor& hidden,
+                              const RotaryEmbedding::Tables& angles) const;
+  PrefillRowsArgs rows_after(int64_t layer, const at::Tensor& attended,
+                             const at::Tensor& hidden) const;
+  PrefillRowsArgs rows_alone(const at::Tensor& hidden, const at::Tensor& norm) const;
+  void add_half_after(int64_t layer, const at::Tensor& attended, PrefillRowsArgs& args) const;
   void prefill_rows_cpu(int64_t after, const at::Tensor& attended, PrefillChunk& chunk,
                         PrefillProgress& progress);
   at::Tensor prefill_attention_part(int64_t layer, const PrefillChunk& chunk,
                                     PrefillProgress& progress);
 
   // transformer_lm_layers.cpp
-  at::Tensor attend_chunk(const LayerPass& pass, const LayerChunk& chunk);
+  at::Tensor attend_chunk(LayerPass& pass, const LayerChunk& chunk);
   void finish_chunk(const LayerPass& pass, const at::Tensor& attended, LayerChunk& chunk);
   void run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden);
+  void project_appended(LayerPass& pass, const RowAdapter* adapter,
+                        const std::optional<RowUpdates>& updates, const at::Tensor& hidden);
 
   // transformer_lm_rows.cpp
   at::Tensor forward_rows(at::Tensor hidden, std::span<const Row> rows,

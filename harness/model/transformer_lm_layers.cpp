@@ -35,16 +35,26 @@ struct TransformerLm::LayerPass {
   QueryMoments* moments = nullptr;  // null: not wanted
   int64_t moments_from = 0;
   bool attention_sums = false;
-  at::Tensor appended_queries;  // [num_heads, appended rows, head_dim]
+  // The appended rows: their updates as the kernels take them, and what they leave.
+  RowUpdates appended_updates;
+  at::Tensor appended_queries;    // [num_heads, appended rows, head_dim]
+  at::Tensor appended_logsumexp;  // [num_heads, appended rows]; undefined in the last layer
 };
 
 // A chunk's rows between two layers.
 struct TransformerLm::LayerChunk {
-  int64_t first = 0;  // position of the first row
-  at::Tensor hidden;  // [rows, hidden_size]; undefined: nobody's input any more
+  int64_t first = 0;     // position of the first row
+  at::Tensor hidden;     // [rows, hidden_size]; undefined: nobody's input any more
+  int64_t appended = 0;  // rows at the end that stand behind the prompt
 };
 
 namespace {
+
+// Whether rows with this adapter can be the last rows of a chunk: on the CPU, if the kernels know
+// its updates.
+bool kernels_know_updates(const at::Tensor& rows, const RowAdapter* adapter) {
+  return use_cpu_kernels(rows) && (adapter == nullptr || adapter->kernel_updates(0));
+}
 
 absl::Status check_appended(const at::Tensor& rows, const ModelConfig& config) {
   if (rows.dim() != 2 || rows.size(1) != config.hidden_size || rows.size(0) == 0) {
@@ -99,6 +109,7 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
     CapturedQueries appended;
     appended.queries.resize(num_layers);
     appended.keys.resize(num_layers);
+    appended.logsumexp.resize(num_layers);
 
     std::vector<LayerChunk> chunks;
     for (int64_t first = 0; first < prompt_len; first += options.chunk_size) {
@@ -110,6 +121,13 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
     if (num_appended > 0) {
       rows = options.appended.embeddings.to(device_, dtype_, /*non_blocking=*/false, /*copy=*/true)
                  .contiguous();
+    }
+    const RowAdapter* const adapter = options.appended.adapter.get();
+    const bool one_pass = num_appended > 0 && kernels_know_updates(rows, adapter);
+    if (one_pass) {
+      LayerChunk& last = chunks.back();
+      last.hidden = at::cat({last.hidden, rows}, 0);
+      last.appended = num_appended;
     }
     LayerPass pass(config_, prompt_len, num_appended, tensors);
     pass.moments_from = options.needs.moments_from;
@@ -130,6 +148,9 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
       pass.layer = static_cast<int64_t>(i);
       pass.state = &layer;
       pass.moments = options.needs.query_moments ? &moments : nullptr;
+      if (one_pass && adapter != nullptr) {
+        pass.appended_updates = *adapter->kernel_updates(pass.layer);
+      }
       for (LayerChunk& chunk : chunks) {
         const at::Tensor attended = attend_chunk(pass, chunk);
         finish_chunk(pass, attended, chunk);
@@ -139,9 +160,12 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
         layer.query_covariance = moments.covariance();
       }
       if (num_appended > 0) {
-        run_appended(pass, options.appended.adapter.get(), rows);
+        if (!one_pass) {
+          run_appended(pass, adapter, rows);
+        }
         appended.queries[i] = pass.appended_queries;
         appended.keys[i] = pass.keys.narrow(1, prompt_len, num_appended);
+        appended.logsumexp[i] = pass.appended_logsumexp;
       }
       if (options.on_layer) {
         KVLAB_RETURN_IF_ERROR(options.on_layer(pass.layer, state, appended));
@@ -149,6 +173,8 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
       layer = {};
       appended.queries[i].reset();
       appended.keys[i].reset();
+      appended.logsumexp[i].reset();
+      pass.appended_queries.reset();
     }
     const at::Tensor last = chunks.back().hidden;
     return logits(rms_norm(last, weights_.final_norm, config_.rms_norm_eps)).select(0, 0);
@@ -160,34 +186,24 @@ absl::StatusOr<at::Tensor> TransformerLm::prefill_by_layers(std::span<const int3
 // The chunk's keys and values into the layer, its queries to whoever wants them, and attention.
 // Returns [rows, num_heads * head_dim]: all rows, or in the last layer the prompt's last row, or
 // undefined where that is not in this chunk.
-at::Tensor TransformerLm::attend_chunk(const LayerPass& pass, const LayerChunk& chunk) {
+at::Tensor TransformerLm::attend_chunk(LayerPass& pass, const LayerChunk& chunk) {
   const LayerWeights& layer = weights_.layers[static_cast<size_t>(pass.layer)];
   const double eps = config_.rms_norm_eps;
   const int64_t first = chunk.first;
-  const int64_t count = chunk.hidden.size(0);
+  const int64_t rows = chunk.hidden.size(0);
+  const int64_t count = rows - chunk.appended;  // of the prompt
   const int64_t end = first + count;
   const int64_t head_dim = config_.head_dim;
-  const RotaryEmbedding::Tables angles = rotary_.tables(first, count);
-  const at::Tensor layer_keys = pass.keys.narrow(1, first, count);
-  const at::Tensor layer_values = pass.values.narrow(1, first, count);
+  const RotaryEmbedding::Tables angles = rotary_.tables(first, rows);
+  const at::Tensor layer_keys = pass.keys.narrow(1, first, rows);
+  const at::Tensor layer_values = pass.values.narrow(1, first, rows);
   at::Tensor queries;
   if (use_cpu_kernels(chunk.hidden)) {  // as prefill() does it
     queries =
-        at::empty({count, config_.num_heads, head_dim}, chunk.hidden.options()).transpose(0, 1);
-    PrefillRowsArgs args;
-    args.type = element_type(dtype_);
-    args.rows = count;
-    args.eps = static_cast<float>(eps);
-    args.hidden = chunk.hidden.data_ptr();
-    args.norm = layer.attention_norm.const_data_ptr();
-    args.qkv = row_layers_[static_cast<size_t>(pass.layer)].qkv.packed();
-    args.num_heads = config_.num_heads;
-    args.num_kv_heads = config_.num_kv_heads;
-    args.head_dim = head_dim;
-    args.q_norm = layer.q_norm.defined() ? layer.q_norm.const_data_ptr() : nullptr;
-    args.k_norm = layer.k_norm.defined() ? layer.k_norm.const_data_ptr() : nullptr;
-    args.cos = angles.cos.const_data_ptr<float>();
-    args.sin = angles.sin.const_data_ptr<float>();
+        at::empty({rows, config_.num_heads, head_dim}, chunk.hidden.options()).transpose(0, 1);
+    PrefillRowsArgs args = rows_before(pass.layer, chunk.hidden, angles);
+    args.updates = pass.appended_updates;
+    args.updates_from = count;
     args.rotate_queries = pass.moments == nullptr;
     args.queries = mutable_head_rows(queries);
     args.keys = mutable_head_rows(layer_keys);
@@ -217,31 +233,46 @@ at::Tensor TransformerLm::attend_chunk(const LayerPass& pass, const LayerChunk& 
     tail_queries.narrow(1, tail_begin - tail_first, end - tail_begin)
         .copy_(queries.narrow(1, tail_begin - first, end - tail_begin));
   }
+  if (chunk.appended > 0) {
+    pass.appended_queries = queries.narrow(1, count, chunk.appended);
+    pass.appended_logsumexp.reset();
+  }
 
   ChunkAttentionArgs args;
   args.queries = queries;
-  args.keys = pass.keys.narrow(1, 0, end);
-  args.values = pass.values.narrow(1, 0, end);
+  args.keys = pass.keys.narrow(1, 0, first + rows);
+  args.values = pass.values.narrow(1, 0, first + rows);
   args.scale = attention_scale();
   args.sliding_window = config_.sliding_window;
-  args.want_logsumexp = pass.attention_sums;
   const bool last_layer = pass.layer + 1 == config_.num_layers;
   const bool holds_last_row = end == pass.prompt_len;
-  if (last_layer && !args.want_logsumexp) {
+  if (last_layer && !pass.attention_sums) {
     if (!holds_last_row) {
       return {};
     }
     args.queries = queries.narrow(1, count - 1, 1);
+    args.keys = pass.keys.narrow(1, 0, end);
+    args.values = pass.values.narrow(1, 0, end);
+    return chunk_attention(args).output.flatten(1);
   }
+  args.want_logsumexp = pass.attention_sums || chunk.appended > 0;
   const ChunkAttention attended = chunk_attention(args);
-  if (args.want_logsumexp) {
-    add_chunk_attention_sums(args, attended.logsumexp, pass.state->attention_sums);
-    if (last_layer && !holds_last_row) {
-      return {};
-    }
+  if (pass.attention_sums) {
+    ChunkAttentionArgs of_prompt = args;
+    of_prompt.queries = queries.narrow(1, 0, count);
+    of_prompt.keys = pass.keys.narrow(1, 0, end);
+    of_prompt.values = pass.values.narrow(1, 0, end);
+    add_chunk_attention_sums(of_prompt, attended.logsumexp.narrow(1, 0, count).contiguous(),
+                             pass.state->attention_sums);
   }
   const at::Tensor output = attended.output.flatten(1);
-  return last_layer ? output.narrow(0, output.size(0) - 1, 1) : output;
+  if (last_layer) {
+    return holds_last_row ? output.narrow(0, count - 1, 1) : at::Tensor();
+  }
+  if (chunk.appended > 0) {
+    pass.appended_logsumexp = attended.logsumexp.narrow(1, count, chunk.appended).contiguous();
+  }
+  return output;
 }
 
 // The rest of the layer, row by row.
@@ -252,25 +283,16 @@ void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attend
     return;
   }
   const LayerWeights& layer = weights_.layers[static_cast<size_t>(pass.layer)];
-  if (attended.size(0) < chunk.hidden.size(0)) {
-    const int64_t rows = attended.size(0);
-    chunk.hidden = chunk.hidden.narrow(0, chunk.hidden.size(0) - rows, rows).contiguous();
+  if (pass.layer + 1 == config_.num_layers) {  // the prompt's last row alone
+    const int64_t last = chunk.hidden.size(0) - chunk.appended - 1;
+    chunk.hidden = chunk.hidden.narrow(0, last, 1).contiguous();
+    chunk.appended = 0;
   }
   if (use_cpu_kernels(chunk.hidden)) {
-    const RowLayer& linears = row_layers_[static_cast<size_t>(pass.layer)];
-    const at::Tensor input = attended.contiguous();
-    PrefillRowsArgs args;
-    args.type = element_type(dtype_);
-    args.rows = chunk.hidden.size(0);
-    args.eps = static_cast<float>(config_.rms_norm_eps);
-    args.hidden = chunk.hidden.data_ptr();
-    args.attended = input.const_data_ptr();
-    args.o = linears.o.packed();
-    args.gate_up = linears.gate_up.packed();
-    args.down = linears.down.packed();
-    args.mlp_norm = layer.mlp_norm.const_data_ptr();
-    args.norm = weights_.final_norm.const_data_ptr();  // its result is not kept
-    prefill_rows(args);
+    PrefillRowsArgs args = rows_after(pass.layer, attended, chunk.hidden);
+    args.updates = pass.appended_updates;
+    args.updates_from = chunk.hidden.size(0) - chunk.appended;
+    prefill_rows(args);  // its last norm's result is not kept
     return;
   }
   const NormedSum after = add_rms_norm(chunk.hidden, apply_linear(attended, layer.o),
@@ -282,27 +304,13 @@ void TransformerLm::finish_chunk(const LayerPass& pass, const at::Tensor& attend
 
 // The rows behind the prompt through the same layer, over the prompt's keys and their own.
 void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at::Tensor& hidden) {
-  const int64_t i = pass.layer;
-  const LayerWeights& layer = weights_.layers[static_cast<size_t>(i)];
-  const double eps = config_.rms_norm_eps;
-  const int64_t count = hidden.size(0);
-  const int64_t head_dim = config_.head_dim;
-  const int64_t q_size = config_.num_heads * head_dim;
-  const int64_t kv_size = config_.num_kv_heads * head_dim;
-  const RotaryEmbedding::Tables angles = rotary_.tables(pass.prompt_len, count);
-
-  const at::Tensor normed = rms_norm(hidden, layer.attention_norm, eps);
-  const at::Tensor qkv = project_rows(i, normed, adapter);
-  const auto heads_of = [&](int64_t begin, int64_t size) {
-    return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
-  };
-  pass.appended_queries = at::empty({config_.num_heads, count, head_dim}, qkv.options());
-  rotate_into(heads_of(0, q_size), angles.cos, angles.sin, layer.q_norm, eps,
-              pass.appended_queries);
-  rotate_into(heads_of(q_size, kv_size), angles.cos, angles.sin, layer.k_norm, eps,
-              pass.keys.narrow(1, pass.prompt_len, count));
-  pass.values.narrow(1, pass.prompt_len, count).copy_(heads_of(q_size + kv_size, kv_size));
-  if (i + 1 == config_.num_layers) {
+  std::optional<RowUpdates> updates;  // of the kernels
+  if (use_cpu_kernels(hidden)) {
+    updates = adapter != nullptr ? adapter->kernel_updates(pass.layer) : RowUpdates{};
+  }
+  project_appended(pass, adapter, updates, hidden);
+  pass.appended_logsumexp.reset();
+  if (pass.layer + 1 == config_.num_layers) {
     return;  // nothing of them is read any more
   }
   ChunkAttentionArgs args;
@@ -311,9 +319,52 @@ void TransformerLm::run_appended(LayerPass& pass, const RowAdapter* adapter, at:
   args.values = pass.values;
   args.scale = attention_scale();
   args.sliding_window = config_.sliding_window;
-  const at::Tensor attended = chunk_attention(args).output.flatten(1);
-  const MlpRows mlp = mlp_rows(i, attended, hidden, adapter);
+  args.want_logsumexp = true;
+  const ChunkAttention attention = chunk_attention(args);
+  pass.appended_logsumexp = attention.logsumexp;
+  const at::Tensor attended = attention.output.flatten(1);
+  if (updates) {
+    PrefillRowsArgs rows = rows_after(pass.layer, attended, hidden);
+    rows.updates = *updates;
+    prefill_rows(rows);
+    return;
+  }
+  const MlpRows mlp = mlp_rows(pass.layer, attended, hidden, adapter);
   hidden = mlp.hidden.add_(mlp.down);
+}
+
+// Their queries, and their keys and values behind the prompt's.
+void TransformerLm::project_appended(LayerPass& pass, const RowAdapter* adapter,
+                                     const std::optional<RowUpdates>& updates,
+                                     const at::Tensor& hidden) {
+  const LayerWeights& layer = weights_.layers[static_cast<size_t>(pass.layer)];
+  const double eps = config_.rms_norm_eps;
+  const int64_t count = hidden.size(0);
+  const int64_t head_dim = config_.head_dim;
+  const RotaryEmbedding::Tables angles = rotary_.tables(pass.prompt_len, count);
+  const at::Tensor keys = pass.keys.narrow(1, pass.prompt_len, count);
+  const at::Tensor values = pass.values.narrow(1, pass.prompt_len, count);
+  pass.appended_queries = at::empty({config_.num_heads, count, head_dim}, hidden.options());
+  if (updates) {
+    PrefillRowsArgs args = rows_before(pass.layer, hidden, angles);
+    args.updates = *updates;
+    args.queries = mutable_head_rows(pass.appended_queries);
+    args.keys = mutable_head_rows(keys);
+    args.values = mutable_head_rows(values);
+    prefill_rows(args);
+    return;
+  }
+  const int64_t q_size = config_.num_heads * head_dim;
+  const int64_t kv_size = config_.num_kv_heads * head_dim;
+  const at::Tensor normed = rms_norm(hidden, layer.attention_norm, eps);
+  const at::Tensor qkv = project_rows(pass.layer, normed, adapter);
+  const auto heads_of = [&](int64_t begin, int64_t size) {
+    return qkv.narrow(1, begin, size).unflatten(1, {size / head_dim, head_dim}).transpose(0, 1);
+  };
+  rotate_into(heads_of(0, q_size), angles.cos, angles.sin, layer.q_norm, eps,
+              pass.appended_queries);
+  rotate_into(heads_of(q_size, kv_size), angles.cos, angles.sin, layer.k_norm, eps, keys);
+  values.copy_(heads_of(q_size + kv_size, kv_size));
 }
 
 absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& prompt,
@@ -337,6 +388,7 @@ absl::StatusOr<CapturedQueries> TransformerLm::run_rows(const PromptState& promp
       run_appended(pass, adapter, rows);
       result.queries.push_back(pass.appended_queries);
       result.keys.push_back(pass.keys.narrow(1, prompt_len, count).clone());
+      result.logsumexp.push_back(pass.appended_logsumexp);
       ++pass.layer;
     }
     return result;

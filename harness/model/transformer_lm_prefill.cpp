@@ -152,35 +152,59 @@ PrefillRowsArgs TransformerLm::rows_between(int64_t after, const at::Tensor& att
                                             const at::Tensor& hidden,
                                             const RotaryEmbedding::Tables& angles) const {
   const int64_t next = after + 1;
+  if (next == config_.num_layers) {
+    return rows_after(after, attended, hidden);
+  }
+  PrefillRowsArgs args = rows_before(next, hidden, angles);
+  if (after >= 0) {
+    add_half_after(after, attended, args);
+  }
+  return args;
+}
+
+// The half before the layer's attention alone.
+PrefillRowsArgs TransformerLm::rows_before(int64_t layer, const at::Tensor& hidden,
+                                           const RotaryEmbedding::Tables& angles) const {
+  const LayerWeights& weights = weights_.layers[static_cast<size_t>(layer)];
+  PrefillRowsArgs args = rows_alone(hidden, weights.attention_norm);
+  args.qkv = row_layers_[static_cast<size_t>(layer)].qkv.packed();
+  args.num_heads = config_.num_heads;
+  args.num_kv_heads = config_.num_kv_heads;
+  args.head_dim = config_.head_dim;
+  args.q_norm = weights.q_norm.defined() ? weights.q_norm.const_data_ptr() : nullptr;
+  args.k_norm = weights.k_norm.defined() ? weights.k_norm.const_data_ptr() : nullptr;
+  args.cos = angles.cos.const_data_ptr<float>();
+  args.sin = angles.sin.const_data_ptr<float>();
+  return args;
+}
+
+// The half behind the layer's attention and the model's last norm.
+PrefillRowsArgs TransformerLm::rows_after(int64_t layer, const at::Tensor& attended,
+                                          const at::Tensor& hidden) const {
+  PrefillRowsArgs args = rows_alone(hidden, weights_.final_norm);
+  add_half_after(layer, attended, args);
+  return args;
+}
+
+PrefillRowsArgs TransformerLm::rows_alone(const at::Tensor& hidden, const at::Tensor& norm) const {
   PrefillRowsArgs args;
   args.type = element_type(dtype_);
   args.rows = hidden.size(0);
   args.eps = static_cast<float>(config_.rms_norm_eps);
   args.hidden = hidden.data_ptr();
-  if (after >= 0) {
-    const RowLayer& linears = row_layers_[static_cast<size_t>(after)];
-    KVLAB_CHECK(attended.is_contiguous());
-    args.attended = attended.const_data_ptr();
-    args.o = linears.o.packed();
-    args.gate_up = linears.gate_up.packed();
-    args.down = linears.down.packed();
-    args.mlp_norm = weights_.layers[static_cast<size_t>(after)].mlp_norm.const_data_ptr();
-  }
-  if (next == config_.num_layers) {
-    args.norm = weights_.final_norm.const_data_ptr();
-    return args;
-  }
-  const LayerWeights& layer = weights_.layers[static_cast<size_t>(next)];
-  args.norm = layer.attention_norm.const_data_ptr();
-  args.qkv = row_layers_[static_cast<size_t>(next)].qkv.packed();
-  args.num_heads = config_.num_heads;
-  args.num_kv_heads = config_.num_kv_heads;
-  args.head_dim = config_.head_dim;
-  args.q_norm = layer.q_norm.defined() ? layer.q_norm.const_data_ptr() : nullptr;
-  args.k_norm = layer.k_norm.defined() ? layer.k_norm.const_data_ptr() : nullptr;
-  args.cos = angles.cos.const_data_ptr<float>();
-  args.sin = angles.sin.const_data_ptr<float>();
+  args.norm = norm.const_data_ptr();
   return args;
+}
+
+void TransformerLm::add_half_after(int64_t layer, const at::Tensor& attended,
+                                   PrefillRowsArgs& args) const {
+  const RowLayer& linears = row_layers_[static_cast<size_t>(layer)];
+  KVLAB_CHECK(attended.is_contiguous());
+  args.attended = attended.const_data_ptr();
+  args.o = linears.o.packed();
+  args.gate_up = linears.gate_up.packed();
+  args.down = linears.down.packed();
+  args.mlp_norm = weights_.layers[static_cast<size_t>(layer)].mlp_norm.const_data_ptr();
 }
 
 // The same in one pass over blocks of rows, with the packed weights.

@@ -9,7 +9,7 @@ namespace {
 template <typename Element>
 void run(const SumsBlock& block) {
   const AttentionSumsArgs& args = *block.args;
-  const int64_t prefix = args.kv_len - args.q_len;
+  const int64_t prefix = args.first_position();
   for (int64_t key = block.key_begin; key < block.key_end; ++key) {
     const Element* key_row = row_of<Element>(args.keys, block.kv_head, key);
     const int64_t begin = std::max<int64_t>(0, key - prefix);

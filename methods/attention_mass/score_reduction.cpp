@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "harness/base/check.h"
+#include "harness/kernels/parallel.h"
 
 namespace kvlab {
 
@@ -11,7 +12,7 @@ void reduce_group(GroupReduction reduction, const float* scores, int64_t num_hea
   row_stride = row_stride == 0 ? num_keys : row_stride;
   const int64_t group_size = num_heads / num_kv_heads;
   const float divisor = static_cast<float>(group_size);
-  for (int64_t kv_head = 0; kv_head < num_kv_heads; ++kv_head) {
+  parallel_for(num_kv_heads, [&](int64_t kv_head, int) {
     float* row = out + kv_head * num_keys;
     std::copy_n(scores + kv_head * group_size * row_stride, num_keys, row);
     for (int64_t member = 1; member < group_size; ++member) {
@@ -31,7 +32,7 @@ void reduce_group(GroupReduction reduction, const float* scores, int64_t num_hea
         row[key] /= divisor;
       }
     }
-  }
+  });
 }
 
 void pool_scores(PoolKind kind, int64_t kernel, const float* scores, int64_t num_rows,
@@ -46,7 +47,7 @@ void pool_scores(PoolKind kind, int64_t kernel, const float* scores, int64_t num
   }
   const int64_t half = kernel / 2;
   const float divisor = static_cast<float>(kernel);
-  for (int64_t row = 0; row < num_rows; ++row) {
+  parallel_for(num_rows, [&](int64_t row, int) {
     const float* in = scores + row * row_stride;
     float* pooled = out + row * num_keys;
     // One pass per offset, so that the inner loop runs along the row.
@@ -72,7 +73,7 @@ void pool_scores(PoolKind kind, int64_t kernel, const float* scores, int64_t num
         pooled[key] /= divisor;
       }
     }
-  }
+  });
 }
 
 }  // namespace kvlab

@@ -19,7 +19,7 @@ class SumsOfKeys {
       : block_(block),
         args_(*block.args),
         logsumexp_(args_.logsumexp + block.head * args_.q_len),
-        prefix_(args_.kv_len - args_.q_len) {}
+        prefix_(args_.first_position()) {}
 
   void run() {
     for (int64_t key = block_.key_begin; key < block_.key_end; key += 32) {

@@ -397,6 +397,23 @@ void LookaheadAdapter::add_delta(int64_t layer, Target target, const at::Tensor&
   out.add_(change.to(out.scalar_type()));
 }
 
+std::optional<RowUpdates> LookaheadAdapter::kernel_updates(int64_t layer) const {
+  if (packed_.empty()) {
+    return std::nullopt;
+  }
+  const auto of = [&](Target target) {
+    const LowRankUpdate& update = packed_[layer][static_cast<size_t>(target)];
+    return update.empty() ? nullptr : &update;
+  };
+  return RowUpdates{.q = of(Target::kQ),
+                    .k = of(Target::kK),
+                    .v = of(Target::kV),
+                    .o = of(Target::kO),
+                    .gate = of(Target::kGate),
+                    .up = of(Target::kUp),
+                    .down = of(Target::kDown)};
+}
+
 std::vector<std::pair<std::string, at::Tensor>> LookaheadAdapter::named_tensors() const {
   std::vector<std::pair<std::string, at::Tensor>> named = {{"lookahead_tokens", tokens_}};
   for (size_t layer = 0; layer < layers_.size(); ++layer) {

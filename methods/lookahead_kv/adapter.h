@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -77,6 +78,7 @@ class LookaheadAdapter final : public RowAdapter {
 
   void add_delta(int64_t layer, Target target, const at::Tensor& rows,
                  at::Tensor& out) const override;
+  std::optional<RowUpdates> kernel_updates(int64_t layer) const override;
   // The delta alone, differentiable; undefined where the target has none.
   at::Tensor delta(int64_t layer, Target target, const at::Tensor& rows) const;
 

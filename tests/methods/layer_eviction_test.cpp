@@ -1,6 +1,7 @@
 // A prefill that evicts each layer as it is finished chooses what the shared prompt state chooses.
 #include "harness/generation/layer_eviction.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -112,6 +113,24 @@ TEST(LayerEviction, ChunksOfAnySizeGiveTheSameChoice) {
   }
 }
 
+// Adds the deltas of another adapter, unknown to the kernels.
+class OperatorsOnly final : public RowAdapter {
+ public:
+  explicit OperatorsOnly(std::shared_ptr<const RowAdapter> adapter)
+      : adapter_(std::move(adapter)) {}
+  void add_delta(int64_t layer, Target target, const at::Tensor& rows,
+                 at::Tensor& out) const override {
+    adapter_->add_delta(layer, target, rows, out);
+  }
+
+ private:
+  std::shared_ptr<const RowAdapter> adapter_;
+};
+
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
+  return (a - b).abs().max().item<double>();
+}
+
 class LookaheadByLayers : public ::testing::TestWithParam<const char*> {};
 
 TEST_P(LookaheadByLayers, RowsInOnePrefillEqualRowsOverTheFinishedPrompt) {
@@ -133,14 +152,77 @@ TEST_P(LookaheadByLayers, RowsInOnePrefillEqualRowsOverTheFinishedPrompt) {
       EXPECT_EQ(mine.keys.size(1), kPromptLen);
       EXPECT_LT((rows.queries[layer] - after.queries[layer]).abs().max().item<double>(), 1e-4);
       EXPECT_LT((rows.keys[layer] - after.keys[layer]).abs().max().item<double>(), 1e-4);
+      EXPECT_EQ(rows.logsumexp[layer].defined(), layer + 1 < model->config().num_layers);
+      if (rows.logsumexp[layer].defined()) {
+        EXPECT_LT(largest_difference(rows.logsumexp[layer], after.logsumexp[layer]), 1e-4);
+      }
+      return absl::OkStatus();
+    };
+    // In the prompt's last chunk, and behind it.
+    const AppendedRows behind{.embeddings = appended.embeddings,
+                              .adapter = std::make_shared<OperatorsOnly>(appended.adapter)};
+    for (const AppendedRows& rows : {appended, behind}) {
+      layers = 0;
+      const auto logits = model->prefill_by_layers(
+          prompt_ids(), {.chunk_size = chunk, .needs = {}, .appended = rows, .on_layer = compare});
+      ASSERT_TRUE(logits.ok()) << logits.status();
+      EXPECT_EQ(layers, model->config().num_layers);
+      EXPECT_LT((*logits - plain->last_logits).abs().max().item<double>(), 1e-4);
+    }
+  }
+}
+
+// Whatever else is recorded is the prompt's alone.
+TEST_P(LookaheadByLayers, RowsBehindThePromptChangeNothingThatIsRecordedOfIt) {
+  const auto model = load(GetParam());
+  const auto policy = make_policy("lookahead_kv", lookahead_params(GetParam())).value();
+  const AppendedRows appended = policy->appended_rows(model->config()).value();
+  const PrefillNeeds needs{
+      .tail_queries = 9, .attention_sums = true, .query_moments = true, .moments_from = 4};
+  const auto plain = model->prefill(prompt_ids(), {.needs = needs}).value();
+  const AppendedRows behind{.embeddings = appended.embeddings,
+                            .adapter = std::make_shared<OperatorsOnly>(appended.adapter)};
+  for (const auto& [chunk, rows] :
+       {std::pair(50, appended), std::pair(2048, appended), std::pair(50, behind)}) {
+    const auto compare = [&](int64_t layer, const PromptState& prompt,
+                             const CapturedQueries&) -> absl::Status {
+      const LayerState& mine = prompt.layers[layer];
+      const LayerState& theirs = plain->layers[layer];
+      EXPECT_LT(largest_difference(mine.tail_queries, theirs.tail_queries), 1e-4);
+      EXPECT_LT(largest_difference(mine.attention_sums, theirs.attention_sums), 1e-3);
+      EXPECT_LT(largest_difference(mine.query_mean, theirs.query_mean), 1e-4);
+      EXPECT_LT(largest_difference(mine.query_covariance, theirs.query_covariance), 1e-3);
       return absl::OkStatus();
     };
     const auto logits = model->prefill_by_layers(
-        prompt_ids(),
-        {.chunk_size = chunk, .needs = {}, .appended = appended, .on_layer = compare});
+        prompt_ids(), {.chunk_size = chunk, .needs = needs, .appended = rows, .on_layer = compare});
     ASSERT_TRUE(logits.ok()) << logits.status();
-    EXPECT_EQ(layers, model->config().num_layers);
-    EXPECT_LT((*logits - plain->last_logits).abs().max().item<double>(), 1e-4);
+    EXPECT_LT(largest_difference(*logits, plain->last_logits), 1e-4);
+  }
+}
+
+// A window shorter than the prompt holds for rows behind it too.
+TEST(LayerEviction, RowsBehindThePromptKeepToTheModelsWindow) {
+  const auto model = load("tiny-mistral-window");
+  const auto plain = model->prefill(prompt_ids(), {}).value();
+  auto generator = at::make_generator<at::CPUGeneratorImpl>(6);
+  const AppendedRows appended{.embeddings = at::randn({5, model->config().hidden_size}, generator),
+                              .adapter = nullptr};
+  const CapturedQueries after =
+      model->run_rows(*plain, appended.embeddings, /*adapter=*/nullptr).value();
+  for (const int64_t chunk : {50, 2048}) {
+    const auto compare = [&](int64_t layer, const PromptState&,
+                             const CapturedQueries& rows) -> absl::Status {
+      EXPECT_LT(largest_difference(rows.queries[layer], after.queries[layer]), 1e-4) << layer;
+      EXPECT_LT(largest_difference(rows.keys[layer], after.keys[layer]), 1e-4) << layer;
+      return absl::OkStatus();
+    };
+    ASSERT_TRUE(
+        model
+            ->prefill_by_layers(
+                prompt_ids(),
+                {.chunk_size = chunk, .needs = {}, .appended = appended, .on_layer = compare})
+            .ok());
   }
 }
 

@@ -80,9 +80,9 @@ absl::Status add_attention_sums_cuda(const AttentionSumsArgs& args, void* stream
   KVLAB_RETURN_IF_ERROR(check_heads(args.num_heads, args.num_kv_heads, args.head_dim, kWhat));
   KVLAB_RETURN_IF_ERROR(check_rows(args.queries, args.type, "queries"));
   KVLAB_RETURN_IF_ERROR(check_rows(args.keys, args.type, "keys"));
-  if (args.q_len < 1 || args.kv_len < args.q_len) {
-    return invalid_argument("{} on the GPU: {} queries over {} keys", kWhat, args.q_len,
-                            args.kv_len);
+  if (args.q_len < 1 || args.kv_len < args.q_len || args.rows_follow_keys) {
+    return invalid_argument("{} on the GPU: {} queries over {} keys{}", kWhat, args.q_len,
+                            args.kv_len, args.rows_follow_keys ? " before them" : "");
   }
   return cuda_status(launch_attention_sums(args, stream), kWhat);
 }

@@ -29,6 +29,14 @@ PackedLinear make_linear(ElementType type, int64_t out, int64_t in, bool bias,
   return PackedLinear::pack(type, weights.data(), out, in, in, bias ? biases.data() : nullptr);
 }
 
+LowRankUpdate make_update(int64_t out, int64_t in, std::mt19937_64& random) {
+  constexpr int64_t kRank = 3;
+  const Values a = Values::random(ElementType::kFloat32, kRank * in, random, 0.1F);
+  const Values b = Values::random(ElementType::kFloat32, out * kRank, random);
+  return LowRankUpdate::pack(static_cast<const float*>(a.data()),
+                             static_cast<const float*>(b.data()), kRank, out, in, 0.5F);
+}
+
 // One layer's weights and a chunk of rows.
 struct Layer {
   Layer(ElementType element, const Sizes& shape, std::mt19937_64& random)
@@ -44,13 +52,21 @@ struct Layer {
         attended(Values::random(type, sizes.rows * sizes.q(), random)),
         cos(Values::random(ElementType::kFloat32, sizes.rows * sizes.head_dim / 2, random)),
         sin(Values::random(ElementType::kFloat32, sizes.rows * sizes.head_dim / 2, random)),
-        hidden(Values::random(type, sizes.rows * sizes.hidden, random)) {}
+        hidden(Values::random(type, sizes.rows * sizes.hidden, random)),
+        q_update(make_update(sizes.q(), sizes.hidden, random)),
+        k_update(make_update(sizes.kv(), sizes.hidden, random)),
+        v_update(make_update(sizes.kv(), sizes.hidden, random)),
+        o_update(make_update(sizes.hidden, sizes.q(), random)),
+        gate_update(make_update(sizes.inner, sizes.hidden, random)),
+        up_update(make_update(sizes.inner, sizes.hidden, random)),
+        down_update(make_update(sizes.hidden, sizes.inner, random)) {}
 
   ElementType type;
   Sizes sizes;
   PackedLinear o, gate_up, down, qkv;
   Values mlp_norm, norm, head_norm, attended, cos, sin;
   Values hidden;
+  LowRankUpdate q_update, k_update, v_update, o_update, gate_update, up_update, down_update;
 };
 
 // What a pass leaves.
@@ -71,6 +87,8 @@ struct Wanted {
   bool qkv = true;
   bool rotate_queries = true;
   bool head_norms = false;
+  bool updates = false;
+  int64_t updates_from = 0;
 };
 
 PrefillRowsArgs arguments(const Layer& layer, const Wanted& wanted, Result& result) {
@@ -103,6 +121,11 @@ PrefillRowsArgs arguments(const Layer& layer, const Wanted& wanted, Result& resu
     args.keys = {result.keys.data(), sizes.rows * sizes.head_dim, sizes.head_dim};
     args.values = {result.values.data(), sizes.rows * sizes.head_dim, sizes.head_dim};
   }
+  if (wanted.updates) {
+    args.updates = {&layer.q_update,    &layer.k_update,  &layer.v_update,   &layer.o_update,
+                    &layer.gate_update, &layer.up_update, &layer.down_update};
+    args.updates_from = wanted.updates_from;
+  }
   return args;
 }
 
@@ -118,15 +141,29 @@ void step_by_step(const PrefillRowsArgs& args, const Layer& layer) {
     rms_norm_rows(
         {args.type, args.rows, sizes.hidden, args.eps, args.hidden, delta, weight, normed.data()});
   };
+  const auto update = [&](const LowRankUpdate* low_rank, const void* x, void* y, int64_t stride) {
+    const int64_t first = args.updates_from;
+    if (low_rank != nullptr && first < args.rows) {
+      const int64_t element = element_size(args.type);
+      const int64_t in_features = low_rank->in_features();
+      low_rank->add_to(args.type, static_cast<const char*>(x) + first * in_features * element,
+                       args.rows - first, in_features,
+                       static_cast<char*>(y) + first * stride * element, stride);
+    }
+  };
   if (args.attended != nullptr) {
     forward(*args.o, args.attended, added);
+    update(args.updates.o, args.attended, added.data(), sizes.hidden);
     norm(added.data(), args.mlp_norm);
     Values gate_up(args.type, args.rows * 2 * sizes.inner);
     Values inner(args.type, args.rows * sizes.inner);
     forward(*args.gate_up, normed.data(), gate_up);
+    update(args.updates.gate, normed.data(), gate_up.data(), 2 * sizes.inner);
+    update(args.updates.up, normed.data(), gate_up.from(sizes.inner), 2 * sizes.inner);
     silu_mul_rows({args.type, args.rows, sizes.inner, gate_up.data(), gate_up.from(sizes.inner),
                    2 * sizes.inner, inner.data()});
     forward(*args.down, inner.data(), added);
+    update(args.updates.down, inner.data(), added.data(), sizes.hidden);
   }
   norm(args.attended != nullptr ? added.data() : nullptr, args.norm);
   std::memcpy(args.normed, normed.data(), normed.size() * element_size(args.type));
@@ -135,6 +172,9 @@ void step_by_step(const PrefillRowsArgs& args, const Layer& layer) {
   }
   Values qkv(args.type, args.rows * sizes.qkv());
   forward(*args.qkv, normed.data(), qkv);
+  update(args.updates.q, normed.data(), qkv.data(), sizes.qkv());
+  update(args.updates.k, normed.data(), qkv.from(sizes.q()), sizes.qkv());
+  update(args.updates.v, normed.data(), qkv.from(sizes.q() + sizes.kv()), sizes.qkv());
   const auto part = [&](int64_t begin, int64_t heads, const MutableHeadRows& out, bool angles,
                         const void* head_norm) {
     rotate_rows({args.type, args.rows, heads, sizes.head_dim,
@@ -161,8 +201,10 @@ TEST_P(PrefillRows, EqualsItsStepsBitForBit) {
     sizes.hidden = pick_of<int64_t>(random, {32, 70, 96});
     sizes.inner = pick_of<int64_t>(random, {48, 80});
     const Layer layer(type, sizes, random);
-    for (const Wanted wanted : {Wanted{}, Wanted{.attended = false}, Wanted{.qkv = false},
-                                Wanted{.rotate_queries = false}, Wanted{.head_norms = true}}) {
+    for (const Wanted wanted :
+         {Wanted{}, Wanted{.attended = false}, Wanted{.qkv = false},
+          Wanted{.rotate_queries = false}, Wanted{.head_norms = true}, Wanted{.updates = true},
+          Wanted{.updates = true, .updates_from = pick(random, 0, sizes.rows)}}) {
       Result expected(layer);
       set_kernel_threads(1);
       step_by_step(arguments(layer, wanted, expected), layer);

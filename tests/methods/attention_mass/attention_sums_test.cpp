@@ -124,6 +124,44 @@ TEST_P(AttentionSumsTest, AgreeWithDoublePrecisionOverRandomShapesAndChunks) {
   }
 }
 
+// The last rows of a prompt asked about the keys before all of them (LookaheadKV's rows).
+TEST_P(AttentionSumsTest, RowsBehindAllKeysGiveWhatTheyGaveTheseKeys) {
+  std::mt19937_64 random(3);
+  for (int round = 0; round < 60; ++round) {
+    const int64_t rows = pick(random, 1, 40);
+    const int64_t before = pick_of<int64_t>(random, {1, 31, 32, 33, 100, 257});
+    const int64_t len = before + rows;
+    Problem p = random_problem(random, len);
+    p.attention.sliding_window = 0;
+    Problem all = p;
+    all.add(before, len);  // their logarithms, and what they gave every key
+    const PrefillAttentionArgs& a = p.attention;
+    AttentionSumsArgs args;
+    args.type = a.type;
+    args.num_heads = a.num_heads;
+    args.num_kv_heads = a.num_kv_heads;
+    args.head_dim = a.head_dim;
+    args.q_len = rows;
+    args.kv_len = before;
+    args.rows_follow_keys = true;
+    args.scale = a.scale;
+    args.queries = {p.queries.from(before * a.queries.row_stride), a.queries.head_stride,
+                    a.queries.row_stride};
+    args.keys = {p.keys.data(), a.keys.head_stride, a.keys.row_stride};
+    args.logsumexp = all.logsumexp.data();
+    args.sums = p.sums.data();
+    args.sums_head_stride = len;
+    add_attention_sums(args);
+    for (int64_t head = 0; head < a.num_heads; ++head) {
+      for (int64_t key = 0; key < len; ++key) {
+        const float expected = key < before ? all.sums[head * len + key] : 0;
+        ASSERT_NEAR(p.sums[head * len + key], expected, 1e-6 + 2e-5 * expected)
+            << "round " << round << " key " << key << " of " << before;
+      }
+    }
+  }
+}
+
 TEST_P(AttentionSumsTest, BitsDoNotDependOnTheThreads) {
   std::mt19937_64 random(2);
   for (int round = 0; round < 10; ++round) {
