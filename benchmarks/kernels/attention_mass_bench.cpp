@@ -32,6 +32,34 @@ void mass_layer(benchmark::State& state, ElementType type) {
           [&] { attention_mass(args); });
 }
 
+// The same for rows that have attended: their denominators are known.
+void attended_mass_layer(benchmark::State& state, ElementType type) {
+  AttentionSumsArgs args;
+  args.type = type;
+  args.q_len = state.range(0);
+  args.kv_len = state.range(1);
+  args.num_heads = state.range(2);
+  args.num_kv_heads = state.range(3);
+  args.head_dim = state.range(4);
+  args.rows_follow_keys = true;
+  args.scale = 0.125F;
+  const std::vector<char> queries =
+      random_elements(type, args.num_heads * args.q_len * args.head_dim, 1);
+  const std::vector<char> keys =
+      random_elements(type, args.num_kv_heads * args.kv_len * args.head_dim, 2);
+  const std::vector<float> logsumexp(args.num_heads * args.q_len, 40.0F);
+  std::vector<float> sums(args.num_heads * args.kv_len);
+  args.queries = {queries.data(), args.q_len * args.head_dim, args.head_dim};
+  args.keys = {keys.data(), args.kv_len * args.head_dim, args.head_dim};
+  args.logsumexp = logsumexp.data();
+  args.sums = sums.data();
+  args.sums_head_stride = args.kv_len;
+  measure(state, type,
+          2.0 * static_cast<double>(args.num_heads * args.q_len * args.kv_len * args.head_dim),
+          static_cast<double>(queries.size() + keys.size() + sums.size() * sizeof(float)),
+          [&] { add_attention_sums(args); });
+}
+
 void sums_layer(benchmark::State& state, ElementType type) {
   AttentionSumsArgs args;
   args.type = type;
@@ -84,6 +112,8 @@ void shapes(benchmark::internal::Benchmark* bench) {
 }
 BENCHMARK_CAPTURE(mass_layer, bf16, ElementType::kBFloat16)->Apply(shapes);
 BENCHMARK_CAPTURE(mass_layer, fp32, ElementType::kFloat32)->Apply(shapes);
+BENCHMARK_CAPTURE(attended_mass_layer, bf16, ElementType::kBFloat16)->Apply(shapes);
+BENCHMARK_CAPTURE(attended_mass_layer, fp32, ElementType::kFloat32)->Apply(shapes);
 BENCHMARK_CAPTURE(sums_layer, bf16, ElementType::kBFloat16)
     ->ArgName("len")
     ->Arg(4096)
