@@ -19,8 +19,8 @@ constexpr double kMiB = 1024.0 * 1024.0;
 struct Group {
   std::vector<BenchRowKey> order;
   std::map<BenchRowKey, std::vector<const BenchMeasurement*>> rows;
-  // By form and repetition. By layers, keeping all entries is a copy of the cache that belongs to no
-  // full cache's time.
+  // By form and repetition. By layers, keeping all entries is a copy of the cache that belongs to
+  // no full cache's time.
   std::map<std::pair<std::string, int64_t>, double> full_first_token_s;
 
   void add(const StoredBench& row) {
@@ -253,7 +253,8 @@ std::vector<Table> bench_tables(const BenchData& data) {
         "Medians over repetitions, interleaved at random over methods, with 95 % intervals where "
         "there are enough. Inside prefill: each layer evicted as it is finished, learned rows in "
         "the prefill's time. Overhead: time to the first token beyond the full cache's of the same "
-        "round and, if it was measured, the same order of layers. Memory: tensors beyond the weights; resident: the whole process";
+        "round and, if it was measured, the same order of layers. Memory: tensors beyond the "
+        "weights; resident: the whole process";
     if (run != data.runs.end()) {
       cost.notes.push_back(machine_text(*run));
       cost.notes.push_back(fmt::format("started {}, commit {}", run->started,
