@@ -32,7 +32,29 @@ void mass_layer(benchmark::State& state, ElementType type) {
           [&] { attention_mass(args); });
 }
 
-// The same for rows that have attended: their denominators are known.
+double query_and_key_bytes(const AttentionSumsArgs& args) {
+  return static_cast<double>((args.num_heads * args.q_len + args.num_kv_heads * args.kv_len) *
+                             args.head_dim * element_size(args.type));
+}
+
+// Fills in the arrays of `args`.
+void measure_sums(benchmark::State& state, AttentionSumsArgs args, double flops, double bytes) {
+  args.scale = 0.125F;
+  const std::vector<char> queries =
+      random_elements(args.type, args.num_heads * args.q_len * args.head_dim, 1);
+  const std::vector<char> keys =
+      random_elements(args.type, args.num_kv_heads * args.kv_len * args.head_dim, 2);
+  const std::vector<float> logsumexp(args.num_heads * args.q_len, 40.0F);
+  std::vector<float> sums(args.num_heads * args.kv_len);
+  args.queries = {queries.data(), args.q_len * args.head_dim, args.head_dim};
+  args.keys = {keys.data(), args.kv_len * args.head_dim, args.head_dim};
+  args.logsumexp = logsumexp.data();
+  args.sums = sums.data();
+  args.sums_head_stride = args.kv_len;
+  measure(state, args.type, flops, bytes, [&] { add_attention_sums(args); });
+}
+
+// The mass of rows that have attended: their denominators are known.
 void attended_mass_layer(benchmark::State& state, ElementType type) {
   AttentionSumsArgs args;
   args.type = type;
@@ -42,22 +64,9 @@ void attended_mass_layer(benchmark::State& state, ElementType type) {
   args.num_kv_heads = state.range(3);
   args.head_dim = state.range(4);
   args.rows_follow_keys = true;
-  args.scale = 0.125F;
-  const std::vector<char> queries =
-      random_elements(type, args.num_heads * args.q_len * args.head_dim, 1);
-  const std::vector<char> keys =
-      random_elements(type, args.num_kv_heads * args.kv_len * args.head_dim, 2);
-  const std::vector<float> logsumexp(args.num_heads * args.q_len, 40.0F);
-  std::vector<float> sums(args.num_heads * args.kv_len);
-  args.queries = {queries.data(), args.q_len * args.head_dim, args.head_dim};
-  args.keys = {keys.data(), args.kv_len * args.head_dim, args.head_dim};
-  args.logsumexp = logsumexp.data();
-  args.sums = sums.data();
-  args.sums_head_stride = args.kv_len;
-  measure(state, type,
-          2.0 * static_cast<double>(args.num_heads * args.q_len * args.kv_len * args.head_dim),
-          static_cast<double>(queries.size() + keys.size() + sums.size() * sizeof(float)),
-          [&] { add_attention_sums(args); });
+  const auto sums = static_cast<double>(args.num_heads * args.kv_len);
+  measure_sums(state, args, 2.0 * sums * static_cast<double>(args.q_len * args.head_dim),
+               query_and_key_bytes(args) + sums * sizeof(float));
 }
 
 void sums_layer(benchmark::State& state, ElementType type) {
@@ -67,21 +76,9 @@ void sums_layer(benchmark::State& state, ElementType type) {
   args.num_heads = 9;
   args.num_kv_heads = 3;
   args.head_dim = 64;
-  args.scale = 0.125F;
-  const std::vector<char> queries =
-      random_elements(type, args.num_heads * args.q_len * args.head_dim, 1);
-  const std::vector<char> keys =
-      random_elements(type, args.num_kv_heads * args.kv_len * args.head_dim, 2);
-  const std::vector<float> logsumexp(args.num_heads * args.q_len, 40.0F);
-  std::vector<float> sums(args.num_heads * args.kv_len);
-  args.queries = {queries.data(), args.q_len * args.head_dim, args.head_dim};
-  args.keys = {keys.data(), args.kv_len * args.head_dim, args.head_dim};
-  args.logsumexp = logsumexp.data();
-  args.sums = sums.data();
-  args.sums_head_stride = args.kv_len;
   const auto len = static_cast<double>(args.kv_len);
-  measure(state, type, len * (len + 1) * static_cast<double>(args.num_heads * args.head_dim),
-          static_cast<double>(queries.size() + keys.size()), [&] { add_attention_sums(args); });
+  measure_sums(state, args, len * (len + 1) * static_cast<double>(args.num_heads * args.head_dim),
+               query_and_key_bytes(args));
 }
 
 // Group mean, max pooling with kernel 7 and the best 128 of each KV head.
