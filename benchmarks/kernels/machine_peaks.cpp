@@ -52,7 +52,7 @@ MachinePeaks measure() {
   MachinePeaks peaks;
   const double threads = kernel_threads();
   std::vector<float> sink(kernel_threads());
-#if defined(KVLAB_AVX512)
+#if defined(KVLAB_X86_64)
   const auto gflops = [&](float (*loop)(int64_t), double flops_per_step) {
     return threads * kSteps * flops_per_step /
            best_seconds([&](int64_t t) { sink[t] = loop(kSteps); }) / 1e9;
@@ -61,6 +61,9 @@ MachinePeaks measure() {
   if (best >= CpuLevel::kAvx512) {
     peaks.bf16_gflops = gflops(bf16_peak_loop, kBf16FlopsPerStep);
     peaks.fp32_gflops = gflops(fp32_peak_loop, kFp32FlopsPerStep);
+  }
+  if (best == CpuLevel::kAvx2) {
+    peaks.fp32_gflops = gflops(avx2_peak_loop, kAvx2FlopsPerStep);
   }
   if (best == CpuLevel::kAmx) {
     peaks.tile_gflops = gflops(tile_peak_loop, kTileFlopsPerStep);

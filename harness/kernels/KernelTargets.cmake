@@ -1,5 +1,10 @@
 # Compiler settings of the kernels.
 
+# Files that may use AVX2 and FMA.
+function(kvlab_avx2_sources)
+  set_source_files_properties(${ARGN} PROPERTIES COMPILE_OPTIONS "-O3;-mavx2;-mfma")
+endfunction()
+
 # Files of the calling folder that may use AVX-512. Optimised in every build, so that inline functions
 # of shared headers leave no AVX-512 copy that the linker could pick for other callers. GCC 12 takes the
 # intrinsics' undefined registers for uninitialised ones.
@@ -21,6 +26,6 @@ endfunction()
 function(kvlab_kernel_options TARGET_NAME)
   target_compile_options(${TARGET_NAME} PRIVATE -fopenmp-simd -ffp-contract=off -Wno-ignored-attributes)
   if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
-    target_compile_definitions(${TARGET_NAME} PRIVATE KVLAB_AVX512=1)
+    target_compile_definitions(${TARGET_NAME} PRIVATE KVLAB_X86_64=1)
   endif()
 endfunction()

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdlib>
 
-#if defined(KVLAB_AVX512) && defined(__linux__)
+#if defined(KVLAB_X86_64) && defined(__linux__)
 #include <cpuid.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -15,8 +15,16 @@
 namespace kvlab {
 namespace {
 
+bool has_avx2() {
+#if defined(KVLAB_X86_64)
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#else
+  return false;
+#endif
+}
+
 bool has_avx512() {
-#if defined(KVLAB_AVX512)
+#if defined(KVLAB_X86_64)
   return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512bf16");
@@ -28,7 +36,7 @@ bool has_avx512() {
 // The instructions, and Linux's leave to use the large registers, which is asked for once for all
 // threads.
 bool has_amx() {
-#if defined(KVLAB_AVX512) && defined(__linux__)
+#if defined(KVLAB_X86_64) && defined(__linux__)
   static const bool usable = [] {
     constexpr unsigned kBf16 = 1U << 22;
     constexpr unsigned kTile = 1U << 24;
@@ -84,6 +92,8 @@ std::string_view cpu_level_name(CpuLevel level) {
       return "reference";
     case CpuLevel::kPortable:
       return "portable";
+    case CpuLevel::kAvx2:
+      return "avx2";
     case CpuLevel::kAvx512:
       return "avx512";
     case CpuLevel::kAvx512Widen:
@@ -96,12 +106,17 @@ std::string_view cpu_level_name(CpuLevel level) {
 
 std::vector<CpuLevel> supported_cpu_levels() {
   std::vector<CpuLevel> levels = {CpuLevel::kReference, CpuLevel::kPortable};
-  if (has_avx512()) {
-    levels.push_back(CpuLevel::kAvx512);
-    levels.push_back(CpuLevel::kAvx512Widen);
-    if (has_amx()) {
-      levels.push_back(CpuLevel::kAmx);
-    }
+  if (!has_avx2()) {
+    return levels;
+  }
+  levels.push_back(CpuLevel::kAvx2);
+  if (!has_avx512()) {
+    return levels;
+  }
+  levels.push_back(CpuLevel::kAvx512);
+  levels.push_back(CpuLevel::kAvx512Widen);
+  if (has_amx()) {
+    levels.push_back(CpuLevel::kAmx);
   }
   return levels;
 }

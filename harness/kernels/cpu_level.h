@@ -9,7 +9,8 @@ namespace kvlab {
 
 enum class CpuLevel {
   kReference,    // plain loops, for checking
-  kPortable,     // compiler-vectorised C++, any CPU
+  kPortable,     // C++ in registers of four floats, any CPU
+  kAvx2,         // the same sources in registers of eight, with fused products: AVX2 and FMA
   kAvx512,       // AVX-512 F, BW, DQ, VL and BF16: products of bfloat16 pairs by their instruction
   kAvx512Widen,  // the same, but large products of bfloat16 are widened and multiplied as float32
   kAmx,          // the same, but large products of bfloat16 are multiplied in tile registers
@@ -18,8 +19,7 @@ enum class CpuLevel {
 // bfloat16 in a row of a tile register: kAmx's products are of whole ones.
 constexpr int64_t kTileDepth = 32;
 
-std::string_view cpu_level_name(
-    CpuLevel level);  // "reference", "portable", "avx512", "avx512_widen", "amx"
+std::string_view cpu_level_name(CpuLevel level);  // "reference", "portable", "avx2", "avx512", ...
 
 // Every level that this CPU runs, ascending.
 std::vector<CpuLevel> supported_cpu_levels();

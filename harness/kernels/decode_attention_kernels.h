@@ -36,6 +36,7 @@ struct DecodeChunk {
 // An entry's score and its part of the output are the same bits wherever the runs divide.
 using DecodeChunkFunction = void (*)(const DecodeChunk& chunk);
 void decode_chunk_portable(const DecodeChunk& chunk);
+void decode_chunk_avx2(const DecodeChunk& chunk);
 void decode_chunk_avx512(const DecodeChunk& chunk);
 
 }  // namespace kvlab

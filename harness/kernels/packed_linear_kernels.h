@@ -35,6 +35,8 @@ using PackedLinearBlock = void (*)(const PackedLinearArgs& args, int64_t row_beg
                                    int64_t panel_begin, int64_t panel_end);
 void packed_linear_block_portable(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end,
                                   int64_t panel_begin, int64_t panel_end);
+void packed_linear_block_avx2(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end,
+                              int64_t panel_begin, int64_t panel_end);
 void packed_linear_block_avx512_widen(const PackedLinearArgs& args, int64_t row_begin,
                                       int64_t row_end, int64_t panel_begin, int64_t panel_end);
 // As packed_linear_block_avx512_widen where the type is float32 or rows are no whole tiles.

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "harness/base/check.h"
-#include "harness/kernels/cpu_level.h"
+#include "harness/kernels/dispatch.h"
 #include "harness/kernels/parallel.h"
 #include "harness/kernels/prefill_attention_kernels.h"
 #include "harness/kernels/scratch.h"
@@ -57,11 +57,13 @@ struct Loops {
 };
 
 Loops loops_for(const PrefillAttentionArgs& args) {
-  if (args.head_dim % 16 != 0) {
-    return {prefill_block_portable};
-  }
-#if defined(KVLAB_AVX512)
   const bool bfloat16 = args.type == ElementType::kBFloat16;
+  const Loops shared = {KVLAB_SHARED_KERNEL(prefill_block),
+                        bfloat16 ? Packing::kWide : Packing::kNone};
+  if (args.head_dim % 16 != 0) {
+    return shared;
+  }
+#if defined(KVLAB_X86_64)
   switch (cpu_level()) {
     case CpuLevel::kAmx:
       if (bfloat16 && args.head_dim % kTileDepth == 0) {
@@ -76,7 +78,7 @@ Loops loops_for(const PrefillAttentionArgs& args) {
       break;
   }
 #endif
-  return {prefill_block_portable};
+  return shared;
 }
 
 // Keys and values packed, in the caller's scratch memory.
@@ -131,7 +133,7 @@ class PackedKeys final {
 
  private:
   void pack_tiles(const PrefillAttentionArgs& args, int64_t kv_head, int64_t begin, int64_t end) {
-#if defined(KVLAB_AVX512)
+#if defined(KVLAB_X86_64)
     pack_value_tiles_amx(args, kv_head, begin, divide_up(end, kKeyBlock) * kKeyBlock,
                          head(kv_head));
     const int64_t last = end / kKeyBlock * kKeyBlock;

@@ -25,7 +25,8 @@ struct PrefillBlock {
   // Values of kv_head in pairs of keys, [kv_len / 2, rounded up][head_dim][2], zero beyond the last
   // key; only for prefill_block_avx512 where the type is bfloat16.
   const BFloat16* value_pairs = nullptr;
-  // Keys and values of kv_head as floats, [kv_len][head_dim]; only for prefill_block_avx512_widen.
+  // Keys and values of kv_head as floats, [kv_len][head_dim]; for those that take float32 products
+  // of bfloat16: prefill_block_portable, _avx2 and _avx512_widen.
   const float* wide_keys = nullptr;
   const float* wide_values = nullptr;
   // Only for prefill_block_amx: values of kv_head in blocks of keys, [kv_len rounded up to
@@ -43,6 +44,7 @@ constexpr int64_t prefill_scratch_floats(int64_t head_dim) {
 
 using PrefillBlockFunction = void (*)(const PrefillBlock& block);
 void prefill_block_portable(const PrefillBlock& block);
+void prefill_block_avx2(const PrefillBlock& block);
 void prefill_block_avx512(const PrefillBlock& block);
 void prefill_block_avx512_widen(const PrefillBlock& block);
 // bfloat16 and whole tiles (head_dim a multiple of 32) only.

@@ -18,6 +18,9 @@ internal::RowKernels kernels(ElementType type) {
   if (cpu_level() >= CpuLevel::kAvx512) {
     return internal::avx512_row_kernels(type);
   }
+  if (cpu_level() == CpuLevel::kAvx2) {
+    return internal::avx2_row_kernels(type);
+  }
 #endif
   return internal::portable_row_kernels(type);
 }

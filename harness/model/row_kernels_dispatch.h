@@ -16,6 +16,7 @@ struct RowKernels {
 
 RowKernels portable_row_kernels(ElementType type);
 #if defined(__x86_64__)
+RowKernels avx2_row_kernels(ElementType type);
 RowKernels avx512_row_kernels(ElementType type);
 #endif
 

@@ -54,8 +54,9 @@ void attention_mass(const AttentionMassArgs& args) {
     attention_mass_reference(args);
     return;
   }
-  const MassBlockFunction function =
-      args.head_dim % 16 == 0 ? KVLAB_TILE_KERNEL(mass_block) : mass_block_portable;
+  const MassBlockFunction function = own_loops_take(args.head_dim)
+                                         ? KVLAB_TILE_KERNEL(mass_block)
+                                         : KVLAB_SHARED_KERNEL(mass_block);
   const int64_t group_size = args.num_heads / args.num_kv_heads;
   const int64_t num_blocks = divide_up(args.num_rows, kMassRows);
   const int64_t num_parts = std::min(num_blocks, kMaxParts);
@@ -63,26 +64,21 @@ void attention_mass(const AttentionMassArgs& args) {
   // Scratch of the caller: the parts but the first, then the packed keys.
   const int64_t part_bytes =
       divide_up((num_parts - 1) * args.num_heads * args.num_keys * 4, 64) * 64;
-  const bool packed = function != mass_block_portable;
   AttentionMassArgs products = args;
-  if (packed) {
-    products.type = product_type(args.type, args.head_dim);
-    products.queries =
-        queries_for_products(args.type, args.queries, args.num_heads, args.num_rows, args.head_dim);
-  }
+  products.type = product_type(args.type, args.head_dim);
+  products.queries =
+      queries_for_products(args.type, args.queries, args.num_heads, args.num_rows, args.head_dim);
   const int64_t key_bytes = key_panel_bytes(products.type, args.head_dim, args.num_keys);
   const int64_t extra_bytes = key_panel_bytes(products.type, args.head_dim, args.num_extra_keys);
   auto* scratch = static_cast<char*>(
-      thread_scratch(0, part_bytes + (packed ? args.num_kv_heads * (key_bytes + extra_bytes) : 0)));
+      thread_scratch(0, part_bytes + args.num_kv_heads * (key_bytes + extra_bytes)));
   auto* parts = reinterpret_cast<float*>(scratch);
   char* key_panels = scratch + part_bytes;
   char* extra_panels = key_panels + args.num_kv_heads * key_bytes;
-  if (packed) {
-    pack_keys_of_heads(args.type, products.type, args.keys, args.num_kv_heads, args.head_dim,
-                       args.num_keys, key_panels);
-    pack_keys_of_heads(args.type, products.type, args.extra_keys, args.num_kv_heads, args.head_dim,
-                       args.num_extra_keys, extra_panels);
-  }
+  pack_keys_of_heads(args.type, products.type, args.keys, args.num_kv_heads, args.head_dim,
+                     args.num_keys, key_panels);
+  pack_keys_of_heads(args.type, products.type, args.extra_keys, args.num_kv_heads, args.head_dim,
+                     args.num_extra_keys, extra_panels);
   const auto part_of = [&](int64_t head, int64_t part) {
     return part == 0 ? args.mass + head * args.num_keys
                      : parts + (head * (num_parts - 1) + part - 1) * args.num_keys;

@@ -15,6 +15,11 @@ constexpr int64_t key_panel_bytes(ElementType type, int64_t head_dim, int64_t le
   return (len + 31) / 32 * 32 * head_dim * element_size(type);
 }
 
+// Packs keys [len, head_dim] (row_stride elements apart) from `keys` into whole panels of floats;
+// keys beyond `len` are zero.
+void pack_wide_key_panels(ElementType type, const void* keys, int64_t row_stride, int64_t head_dim,
+                          int64_t len, char* panels);
+
 // Packs keys [len, head_dim] (row_stride elements apart) from `keys` into whole pairs of panels of
 // `packed_type`: theirs, or float32 where they are bfloat16.
 void pack_key_panels_avx512(ElementType type, ElementType packed_type, const void* keys,
@@ -27,7 +32,7 @@ struct MassBlock {
   int64_t kv_head = 0;
   int64_t row_begin = 0;
   int64_t row_count = 0;               // at most kMassRows
-  const char* key_panels = nullptr;    // of kv_head; for AVX-512 and AMX
+  const char* key_panels = nullptr;    // of kv_head
   const char* extra_panels = nullptr;  // the same of the extra keys
   float* scores = nullptr;             // scratch, mass_score_stride() floats for each row
   float* mass = nullptr;               // [num_keys]: rows are added to, or the maximum taken with
@@ -38,7 +43,8 @@ constexpr int64_t mass_score_stride(const AttentionMassArgs& args) {
 }
 
 using MassBlockFunction = void (*)(const MassBlock& block);
-void mass_block_portable(const MassBlock& block);
+void mass_block_portable(const MassBlock& block);  // float32, as avx2
+void mass_block_avx2(const MassBlock& block);
 void mass_block_avx512(const MassBlock& block);
 void mass_block_amx(const MassBlock& block);  // bfloat16 in whole tiles (product_type)
 
@@ -49,11 +55,12 @@ struct SumsBlock {
   int64_t kv_head = 0;
   int64_t key_begin = 0;
   int64_t key_end = 0;
-  const char* key_panels = nullptr;  // of kv_head, from key 0; for AVX-512 and AMX
+  const char* key_panels = nullptr;  // of kv_head, from key 0
 };
 
 using SumsBlockFunction = void (*)(const SumsBlock& block);
-void sums_block_portable(const SumsBlock& block);
+void sums_block_portable(const SumsBlock& block);  // float32, as avx2
+void sums_block_avx2(const SumsBlock& block);
 void sums_block_avx512(const SumsBlock& block);
 void sums_block_amx(const SumsBlock& block);  // bfloat16 in whole tiles (product_type)
 

@@ -24,21 +24,18 @@ void add_attention_sums(const AttentionSumsArgs& args) {
     add_attention_sums_reference(args);
     return;
   }
-  const SumsBlockFunction function =
-      args.head_dim % 16 == 0 ? KVLAB_TILE_KERNEL(sums_block) : sums_block_portable;
+  const SumsBlockFunction function = own_loops_take(args.head_dim)
+                                         ? KVLAB_TILE_KERNEL(sums_block)
+                                         : KVLAB_SHARED_KERNEL(sums_block);
   const int64_t group_size = args.num_heads / args.num_kv_heads;
   AttentionSumsArgs products = args;
-  int64_t key_bytes = 0;
-  char* key_panels = nullptr;
-  if (function != sums_block_portable) {
-    products.type = product_type(args.type, args.head_dim);
-    products.queries =
-        queries_for_products(args.type, args.queries, args.num_heads, args.q_len, args.head_dim);
-    key_bytes = key_panel_bytes(products.type, args.head_dim, args.kv_len);
-    key_panels = static_cast<char*>(thread_scratch(0, args.num_kv_heads * key_bytes));
-    pack_keys_of_heads(args.type, products.type, args.keys, args.num_kv_heads, args.head_dim,
-                       args.kv_len, key_panels);
-  }
+  products.type = product_type(args.type, args.head_dim);
+  products.queries =
+      queries_for_products(args.type, args.queries, args.num_heads, args.q_len, args.head_dim);
+  const int64_t key_bytes = key_panel_bytes(products.type, args.head_dim, args.kv_len);
+  auto* key_panels = static_cast<char*>(thread_scratch(0, args.num_kv_heads * key_bytes));
+  pack_keys_of_heads(args.type, products.type, args.keys, args.num_kv_heads, args.head_dim,
+                     args.kv_len, key_panels);
   const int64_t tasks_per_head = (args.kv_len + kKeysPerTask - 1) / kKeysPerTask;
   // Early keys are seen by most rows: the longest tasks come first.
   parallel_for(args.num_heads * tasks_per_head, [&](int64_t task, int) {

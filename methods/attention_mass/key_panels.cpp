@@ -11,7 +11,48 @@
 
 namespace kvlab {
 
-#if defined(KVLAB_AVX512)
+namespace {
+
+template <typename Element>
+void pack_wide(const Element* keys, int64_t row_stride, int64_t head_dim, int64_t len,
+               float* panels) {
+  for (int64_t begin = 0; begin < len; begin += 16, panels += 16 * head_dim) {
+    const int64_t count = std::min<int64_t>(16, len - begin);
+    if (count < 16) {
+      std::fill_n(panels, 16 * head_dim, 0.0F);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const Element* key = keys + (begin + i) * row_stride;
+      for (int64_t d = 0; d < head_dim; ++d) {
+        panels[16 * d + i] = to_float(key[d]);
+      }
+    }
+  }
+}
+
+void pack_keys(ElementType type, ElementType packed_type, const void* keys, int64_t row_stride,
+               int64_t head_dim, int64_t len, char* panels) {
+#if defined(KVLAB_X86_64)
+  if (own_loops_take(head_dim)) {
+    pack_key_panels_avx512(type, packed_type, keys, row_stride, head_dim, len, panels);
+    return;
+  }
+#endif
+  KVLAB_CHECK(packed_type == ElementType::kFloat32);
+  pack_wide_key_panels(type, keys, row_stride, head_dim, len, panels);
+}
+
+}  // namespace
+
+void pack_wide_key_panels(ElementType type, const void* keys, int64_t row_stride, int64_t head_dim,
+                          int64_t len, char* panels) {
+  auto* floats = reinterpret_cast<float*>(panels);
+  if (type == ElementType::kFloat32) {
+    pack_wide(static_cast<const float*>(keys), row_stride, head_dim, len, floats);
+  } else {
+    pack_wide(static_cast<const BFloat16*>(keys), row_stride, head_dim, len, floats);
+  }
+}
 
 void pack_keys_of_heads(ElementType type, ElementType packed_type, const HeadRows& keys,
                         int64_t num_kv_heads, int64_t head_dim, int64_t len, char* panels) {
@@ -22,26 +63,21 @@ void pack_keys_of_heads(ElementType type, ElementType packed_type, const HeadRow
     const int64_t begin = task % tasks_per_head * kKeysPerTask;
     const auto* first = static_cast<const char*>(keys.data) +
                         (kv_head * keys.head_stride + begin * keys.row_stride) * element_size(type);
-    pack_key_panels_avx512(type, packed_type, first, keys.row_stride, head_dim,
-                           std::min(kKeysPerTask, len - begin),
-                           panels + kv_head * key_panel_bytes(packed_type, head_dim, len) +
-                               begin * head_dim * element_size(packed_type));
+    pack_keys(type, packed_type, first, keys.row_stride, head_dim,
+              std::min(kKeysPerTask, len - begin),
+              panels + kv_head * key_panel_bytes(packed_type, head_dim, len) +
+                  begin * head_dim * element_size(packed_type));
   });
 }
 
-#else
-
-void pack_keys_of_heads(ElementType, ElementType, const HeadRows&, int64_t, int64_t, int64_t,
-                        char*) {
-  KVLAB_CHECK(false);  // only the AVX-512 loops take panels
+bool own_loops_take(int64_t head_dim) {
+  return cpu_level() >= CpuLevel::kAvx512 && head_dim % 16 == 0;
 }
 
-#endif
-
 ElementType product_type(ElementType type, int64_t head_dim) {
-  const bool widened = cpu_level() == CpuLevel::kAvx512Widen ||
-                       (cpu_level() == CpuLevel::kAmx && head_dim % kTileDepth != 0);
-  return widened ? ElementType::kFloat32 : type;
+  const bool pairs = own_loops_take(head_dim) && cpu_level() != CpuLevel::kAvx512Widen &&
+                     (cpu_level() != CpuLevel::kAmx || head_dim % kTileDepth == 0);
+  return pairs ? type : ElementType::kFloat32;
 }
 
 HeadRows queries_for_products(ElementType type, const HeadRows& queries, int64_t num_heads,

@@ -1,0 +1,205 @@
+// Floats side by side in the widest registers that the including file is compiled for: eight with
+// AVX2, four elsewhere. For the kernels' *_impl.h, which are compiled once per instruction set;
+// all of it is local to the including file, so that no copy serves another.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+
+#include "harness/kernels/element.h"
+
+#if defined(__AVX2__) && defined(__FMA__)
+#include <immintrin.h>
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+#endif
+
+namespace kvlab {
+namespace {
+
+#if defined(__AVX2__)
+constexpr int kVecBytes = 32;
+constexpr int kVecTileRows = 6;  // 12 registers of sums, two of factors, one broadcast
+#elif defined(__aarch64__)
+constexpr int kVecBytes = 16;
+constexpr int kVecTileRows = 6;  // of 32 registers 24 are sums
+#else
+constexpr int kVecBytes = 16;
+constexpr int kVecTileRows = 3;
+#endif
+constexpr int kVecFloats = kVecBytes / 4;
+constexpr int kVecsOf16 = 16 / kVecFloats;  // registers that hold sixteen floats
+
+using Vec [[gnu::vector_size(kVecBytes)]] = float;
+using IntVec [[gnu::vector_size(kVecBytes)]] = int32_t;
+using HalfVec [[gnu::vector_size(kVecBytes / 2)]] = uint16_t;
+
+inline Vec vec_load(const float* p) {
+  Vec v;
+  std::memcpy(&v, p, sizeof(v));
+  return v;
+}
+inline void vec_store(float* p, Vec v) { std::memcpy(p, &v, sizeof(v)); }
+
+// bfloat16 as floats, which is exact.
+inline Vec vec_load(const BFloat16* p) {
+  HalfVec half;
+  std::memcpy(&half, p, sizeof(half));
+  return reinterpret_cast<Vec>(__builtin_convertvector(half, IntVec) << 16);
+}
+
+inline Vec vec_set(float value) {
+#if defined(__AVX2__)
+  return _mm256_set1_ps(value);
+#else
+  return Vec{value, value, value, value};
+#endif
+}
+
+// a * b + c, rounded once where the instructions can.
+inline Vec vec_fma(Vec a, Vec b, Vec c) {
+#if defined(__AVX2__) && defined(__FMA__)
+  return _mm256_fmadd_ps(a, b, c);
+#elif defined(__aarch64__)
+  return vfmaq_f32(c, a, b);
+#else
+  return a * b + c;
+#endif
+}
+
+inline Vec vec_max(Vec a, Vec b) {
+#if defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#elif defined(__SSE2__)
+  return _mm_max_ps(a, b);
+#else
+  return a > b ? a : b;
+#endif
+}
+
+inline float vec_largest(Vec v) {
+  float largest = v[0];
+  for (int i = 1; i < kVecFloats; ++i) {
+    largest = v[i] > largest ? v[i] : largest;
+  }
+  return largest;
+}
+
+// In pairs that lie half a register apart.
+inline float vec_sum(Vec v) {
+  for (int half = kVecFloats / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      v[i] += v[i + half];
+    }
+  }
+  return v[0];
+}
+
+// Lane i of the result is the sum of the lanes of v[i], added in an order that is the same for
+// every i.
+inline Vec vec_sums(const Vec (&v)[kVecFloats]) {
+#if defined(__AVX2__)
+  const Vec low = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
+  const Vec high = _mm256_hadd_ps(_mm256_hadd_ps(v[4], v[5]), _mm256_hadd_ps(v[6], v[7]));
+  return _mm256_permute2f128_ps(low, high, 0x20) + _mm256_permute2f128_ps(low, high, 0x31);
+#else
+  Vec sums = {};
+  for (int i = 0; i < kVecFloats; ++i) {
+    sums[i] = vec_sum(v[i]);
+  }
+  return sums;
+#endif
+}
+
+// Lanes i with begin <= i < end keep their value, the others become zero.
+inline Vec vec_keep(Vec v, int64_t begin, int64_t end) {
+  IntVec lane = {};
+  for (int i = 0; i < kVecFloats; ++i) {
+    lane[i] = i;
+  }
+  const auto first = static_cast<int32_t>(begin < 0 ? 0 : begin > kVecFloats ? kVecFloats : begin);
+  const auto last = static_cast<int32_t>(end < 0 ? 0 : end > kVecFloats ? kVecFloats : end);
+  const IntVec kept = (lane >= first) & (lane < last);
+  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & kept);
+}
+
+// 2^x for x <= 0, relative error 2.6e-6 (kDegree 4) or 2e-8 before rounding (kDegree 6, exactly 1
+// at 0): x = n + r with |r| <= 1/2, and the polynomial with the smallest largest relative error on
+// that interval. Below -125 it is the value at -125.
+template <int kDegree>
+inline Vec vec_exp2(Vec x) {
+  static_assert(kDegree == 4 || kDegree == 6);
+  // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
+  x = vec_max(x, vec_set(-125.0F));
+  const Vec shifted = x + 12582912.0F;
+  const Vec r = x - (shifted - 12582912.0F);
+  Vec p;
+  if constexpr (kDegree == 4) {
+    p = vec_set(0.00957010221F);
+    p = vec_fma(p, r, vec_set(0.0559178628F));
+    p = vec_fma(p, r, vec_set(0.240247443F));
+    p = vec_fma(p, r, vec_set(0.693121791F));
+    p = vec_fma(p, r, vec_set(0.999999285F));
+  } else {
+    p = vec_set(0.000153458124F);
+    p = vec_fma(p, r, vec_set(0.00133999309F));
+    p = vec_fma(p, r, vec_set(0.00961848907F));
+    p = vec_fma(p, r, vec_set(0.0555032864F));
+    p = vec_fma(p, r, vec_set(0.240226462F));
+    p = vec_fma(p, r, vec_set(0.693147182F));
+    p = vec_fma(p, r, vec_set(1.0F));
+  }
+  return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(p) +
+                               (reinterpret_cast<IntVec>(shifted) << 23));
+}
+
+constexpr float kLog2E = 1.44269504088896341F;
+
+// sums[r][v]: rows of factors (row_stride floats apart) times sixteen columns, `steps` long.
+// columns: [steps, 16] floats.
+template <int kRows>
+inline void vec_tile(const float* rows, int64_t row_stride, const float* columns,
+                     int64_t column_stride, int64_t steps, Vec (&sums)[kRows][kVecsOf16]) {
+  for (int64_t step = 0; step < steps; ++step) {
+    Vec c[kVecsOf16];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVecsOf16; ++v) {
+      c[v] = vec_load(columns + step * column_stride + v * kVecFloats);
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const Vec factor = vec_set(rows[r * row_stride + step]);
+#pragma GCC unroll 4
+      for (int v = 0; v < kVecsOf16; ++v) {
+        sums[r][v] = vec_fma(factor, c[v], sums[r][v]);
+      }
+    }
+  }
+}
+
+template <int kRows, typename Body>
+inline void vec_tile_of_rows(int64_t rows, const Body& body) {
+  if constexpr (kRows > 1) {
+    if (rows < kRows) {
+      vec_tile_of_rows<kRows - 1>(rows, body);
+      return;
+    }
+  }
+  body.template operator()<kRows>();
+}
+
+// Calls body.operator()<kRows>(first) for tiles of nearly equal height that make up `rows`.
+template <typename Body>
+inline void for_each_vec_tile(int64_t rows, const Body& body) {
+  const int64_t num_tiles = (rows + kVecTileRows - 1) / kVecTileRows;
+  for (int64_t t = 0; t < num_tiles; ++t) {
+    const int64_t first = rows * t / num_tiles;
+    vec_tile_of_rows<kVecTileRows>(rows * (t + 1) / num_tiles - first,
+                                   [&]<int kRows>() { body.template operator()<kRows>(first); });
+  }
+}
+
+}  // namespace
+}  // namespace kvlab

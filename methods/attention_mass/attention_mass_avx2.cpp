@@ -1,0 +1,7 @@
+#include "methods/attention_mass/attention_mass_impl.h"
+
+namespace kvlab {
+
+void mass_block_avx2(const MassBlock& block) { mass_block(block); }
+
+}  // namespace kvlab

@@ -1,0 +1,7 @@
+#include "methods/attention_mass/attention_sums_impl.h"
+
+namespace kvlab {
+
+void sums_block_avx2(const SumsBlock& block) { sums_block(block); }
+
+}  // namespace kvlab
