@@ -27,7 +27,7 @@ static inline __mmask32 first_lanes_32(int64_t count) {
 // polynomial of degree 7 would be exact to 5e-9 there; degree 6 leaves 1.2e-7. Below -104 it is
 // the value at -104, smaller than any normal float.
 static inline __m512 exp_ps(__m512 x) {
-  x = _mm512_max_ps(x, _mm512_set1_ps(-104.0F));
+  x = _mm512_max_ps(_mm512_set1_ps(-104.0F), x);  // in this order a NaN stays one
   const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504088896341F)),
                                         _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   __m512 r = _mm512_fnmadd_ps(n, _mm512_set1_ps(0.693145751953125F), x);

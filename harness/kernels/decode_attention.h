@@ -24,7 +24,7 @@ struct DecodeHead {
 struct DecodeAttentionArgs {
   ElementType type = ElementType::kFloat32;  // of everything
   int64_t group_size = 0;                    // num_heads / num_kv_heads
-  int64_t head_dim = 0;                      // a multiple of 16 for the fast versions, at most 256
+  int64_t head_dim = 0;                      // at most 256
   float scale = 1;
   std::span<const DecodeHead> heads;
 };

@@ -14,14 +14,6 @@ namespace {
 constexpr int64_t kMaxHeadDim = 256;
 constexpr int kTileQueries = 3;  // with four registers of values 12 of sums
 
-// Asks for `bytes` from `from` on. Caches of many arms lie apart: without this each of them starts
-// with the memory's delay.
-inline void bring_near(const void* from, int64_t bytes) {
-  for (int64_t offset = 0; offset < bytes; offset += 64) {
-    __builtin_prefetch(static_cast<const char*>(from) + offset);
-  }
-}
-
 // Queries as floats, zero up to a whole number of registers.
 class WideQueries final {
  public:
@@ -93,7 +85,7 @@ void score_run(const DecodeChunk& chunk, const WideQueries& queries, const Decod
     }
     for (int r = 0; r < kRows; ++r) {
       // Scratch rows are padded to whole registers, but the next run's scores may follow.
-      const Vec sums = vec_sums(products[r]) * chunk.scale;
+      const Vec sums = vec_sum_each(products[r]) * chunk.scale;
       std::memcpy(scores + r * chunk.score_stride + i, &sums, count * sizeof(float));
     }
   }
@@ -104,7 +96,7 @@ float soften(float* scores, int64_t len, float* largest_out) {
   Vec largest = vec_set(-std::numeric_limits<float>::infinity());
   int64_t i = 0;
   for (; i + kVecFloats <= len; i += kVecFloats) {
-    largest = vec_max(largest, vec_load(scores + i));
+    largest = vec_max(vec_load(scores + i), largest);
   }
   float most = vec_largest(largest);
   for (; i < len; ++i) {
@@ -128,6 +120,9 @@ void weigh_values(const DecodeChunk& chunk, int64_t first_row, int64_t d) {
   Vec sums[kRows][kVecs] = {};
   const float* weights = chunk.weights + first_row * chunk.score_stride;
   for (const DecodeRun& run : chunk.runs) {
+    if (run.len == 0) {
+      continue;
+    }
     const Element* value = static_cast<const Element*>(run.values) + d;
     for (int64_t i = 0; i < run.len; ++i, value += head_dim) {
       Vec weight[kRows];
@@ -167,6 +162,7 @@ void attend_rows(const DecodeChunk& chunk, int64_t first_row) {
     score_run<Element, kRows>(chunk, queries, run, scores + len);
     len += run.len;
   }
+  // Caches of many arms lie apart: without this each of them starts with the memory's delay.
   bring_near(chunk.next_keys,
              chunk.next_len * chunk.head_dim * static_cast<int64_t>(sizeof(Element)));
   for (int64_t row = first_row; row < first_row + kRows; ++row) {
@@ -187,8 +183,8 @@ void attend(const DecodeChunk& chunk) {
   const int64_t num_tiles = (chunk.group_size + kTileQueries - 1) / kTileQueries;
   for (int64_t t = 0; t < num_tiles; ++t) {
     const int64_t first = chunk.group_size * t / num_tiles;
-    vec_tile_of_rows<kTileQueries>(chunk.group_size * (t + 1) / num_tiles - first,
-                                   [&]<int kRows>() { attend_rows<Element, kRows>(chunk, first); });
+    with_tile_rows<kTileQueries>(chunk.group_size * (t + 1) / num_tiles - first,
+                                 [&]<int kRows>() { attend_rows<Element, kRows>(chunk, first); });
   }
 }
 

@@ -11,7 +11,7 @@
 namespace kvlab {
 namespace {
 
-constexpr int64_t kRowsPerTask = 12;  // one tile of PackedLinear's
+constexpr int64_t kRowsPerTask = 12;
 
 template <typename Element>
 void add_row(const float* delta, int64_t size, Element* y) {

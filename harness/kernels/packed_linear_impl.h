@@ -174,9 +174,7 @@ class SharedPanel final {
            int64_t next_bytes) {
     const int64_t bytes_per_row = (next_bytes / rows_ + 63) / 64 * 64;
     for_each_vec_tile(rows_, [&]<int kRows>(int64_t first) {
-      for (int64_t offset = 0; offset < kRows * bytes_per_row; offset += 64) {
-        __builtin_prefetch(next + first * bytes_per_row + offset, 0, 2);
-      }
+      bring_near(next + first * bytes_per_row, kRows * bytes_per_row);
       float* place = sums_ + first * kPanelWidth;
       Vec sums[kRows][kVecsOf16];
       for (int r = 0; r < kRows; ++r) {
@@ -184,7 +182,7 @@ class SharedPanel final {
           sums[r][v] = vec_load(place + r * kPanelWidth + v * kVecFloats);
         }
       }
-      vec_tile<kRows>(x + first * stride, stride, weights, kPanelWidth, count, sums);
+      add_tile_products<kRows>(x + first * stride, stride, weights, count, sums);
       for (int r = 0; r < kRows; ++r) {
         for (int v = 0; v < kVecsOf16; ++v) {
           vec_store(place + r * kPanelWidth + v * kVecFloats, sums[r][v]);
@@ -216,7 +214,7 @@ void multiply_block(const PackedLinearArgs& args, const float* x, int64_t stride
   }
   if (rows <= kTwoPanelRows) {
     for (; panel + 2 <= panel_end; panel += 2) {
-      vec_tile_of_rows<kTwoPanelRows>(rows, [&]<int kRows>() {
+      with_tile_rows<kTwoPanelRows>(rows, [&]<int kRows>() {
         multiply_tile<kPairs, kRows, 2>(args, x, stride, row_begin, panel);
       });
     }

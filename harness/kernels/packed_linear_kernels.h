@@ -3,8 +3,9 @@
 // Packed weights are panels of 16 output features. A panel holds, for every step along the input
 // features, 64 bytes: 16 floats of one input feature, or 16 pairs of bfloat16 of two (zero beyond
 // an odd end). Every output starts at zero and takes its steps in order, one fused operation a
-// step (a widened pair: the even feature, then the odd one; with tiles sixteen steps, in the
-// processor's order); so its bits depend on nothing but its row and its panel.
+// step (two where nothing fuses them; a widened pair: the even feature, then the odd one; with
+// tiles sixteen steps, in the processor's order); so its bits depend on nothing but its row and its
+// panel.
 #pragma once
 
 #include <cstdint>

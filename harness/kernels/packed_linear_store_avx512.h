@@ -11,7 +11,7 @@ namespace kvlab::avx512 {
 // The outputs of one panel: adds its bias and stores rows of sums.
 class PanelStore final {
  public:
-  PanelStore(const PackedLinearArgs& args, int64_t panel)
+  [[gnu::always_inline]] PanelStore(const PackedLinearArgs& args, int64_t panel)
       : args_(args),
         column_(panel * kPanelWidth),
         mask_(first_lanes_16(args.out_features - column_)),

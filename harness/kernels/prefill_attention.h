@@ -14,7 +14,7 @@ struct PrefillAttentionArgs {
   ElementType type = ElementType::kFloat32;  // of queries, keys, values and output
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;  // divides num_heads
-  int64_t head_dim = 0;      // a multiple of 16 for the fast versions, at most 256
+  int64_t head_dim = 0;      // at most 256; AVX-512 and AMX: multiples of 16
   int64_t q_len = 0;
   int64_t kv_len = 0;  // at least q_len
   float scale = 1;

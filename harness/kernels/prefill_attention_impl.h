@@ -90,16 +90,24 @@ class QueryBlock final {
     }
   }
 
+  static constexpr int kDegree = sizeof(Element) == 4 ? 6 : 4;  // as exact as the elements
+
   // [head_dim, kQueryLanes] of the group that starts at `lane`.
   float* group_of(float* all, int64_t lane) const { return all + lane * head_dim_; }
 
   void score_keys(int64_t lane, int64_t key, int64_t count) {
     const float* rows = keys_ + key * key_stride_;
     const float* queries = group_of(queries_, lane);
+    // The first group asks for the next block's keys and values.
+    const int64_t next_bytes = head_dim_ * static_cast<int64_t>(sizeof(float));
+    const int64_t last_next = lane == 0 ? args_.kv_len - key - kKeyBlock : 0;
     for_each_vec_tile(count, [&]<int kRows>(int64_t first) {
+      for (int64_t i = first; i < std::min(first + kRows, last_next); ++i) {
+        bring_near(rows + (kKeyBlock + i) * key_stride_, next_bytes);
+        bring_near(values_ + (key + kKeyBlock + i) * value_stride_, next_bytes);
+      }
       Vec sums[kRows][kVecsOf16] = {};
-      vec_tile<kRows>(rows + first * key_stride_, key_stride_, queries, kQueryLanes, head_dim_,
-                      sums);
+      add_tile_products<kRows>(rows + first * key_stride_, key_stride_, queries, head_dim_, sums);
       for (int r = 0; r < kRows; ++r) {
         for (int v = 0; v < kVecsOf16; ++v) {
           vec_store(scores_ + (first + r) * kQueryLanes + v * kVecFloats, sums[r][v]);
@@ -135,7 +143,7 @@ class QueryBlock final {
       const Vec before = vec_load(largest_place);
       Vec largest = before;
       for (int64_t i = 0; i < count; ++i) {
-        largest = vec_max(largest, seen_scores<kMasked>(i, key, lane, v));
+        largest = vec_max(seen_scores<kMasked>(i, key, lane, v), largest);
       }
       Vec sum = vec_load(sum_place);
       if (std::memcmp(&before, &largest, sizeof(before)) != 0) {
@@ -149,20 +157,15 @@ class QueryBlock final {
       }
       for (int64_t i = 0; i < count; ++i) {
         const Vec scores = seen_scores<kMasked>(i, key, lane, v);
-        Vec weights = weights_of((scores - largest) * factor);
+        Vec weights = vec_exp2<kDegree>((scores - largest) * factor);
         if constexpr (kMasked) {
-          weights = scores > kLowestScore ? weights : Vec{};
+          weights = scores == kLowestScore ? Vec{} : weights;
         }
         sum += weights;
         vec_store(scores_ + i * kQueryLanes + v * kVecFloats, weights);
       }
       vec_store(sum_place, sum);
     }
-  }
-
-  // As exact as the elements.
-  static Vec weights_of(Vec exponents) {
-    return vec_exp2 < sizeof(Element) == 4 ? 6 : 4 > (exponents);
   }
 
   void weigh_values(int64_t lane, int64_t key, int64_t count) {

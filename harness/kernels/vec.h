@@ -9,6 +9,7 @@
 #include "harness/kernels/element.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
+#define KVLAB_VEC_AVX2 1
 #include <immintrin.h>
 #elif defined(__SSE2__)
 #include <emmintrin.h>
@@ -19,7 +20,7 @@
 namespace kvlab {
 namespace {
 
-#if defined(__AVX2__)
+#if defined(KVLAB_VEC_AVX2)
 constexpr int kVecBytes = 32;
 constexpr int kVecTileRows = 6;  // 12 registers of sums, two of factors, one broadcast
 #elif defined(__aarch64__)
@@ -51,7 +52,7 @@ inline Vec vec_load(const BFloat16* p) {
 }
 
 inline Vec vec_set(float value) {
-#if defined(__AVX2__)
+#if defined(KVLAB_VEC_AVX2)
   return _mm256_set1_ps(value);
 #else
   return Vec{value, value, value, value};
@@ -60,7 +61,7 @@ inline Vec vec_set(float value) {
 
 // a * b + c, rounded once where the instructions can.
 inline Vec vec_fma(Vec a, Vec b, Vec c) {
-#if defined(__AVX2__) && defined(__FMA__)
+#if defined(KVLAB_VEC_AVX2)
   return _mm256_fmadd_ps(a, b, c);
 #elif defined(__aarch64__)
   return vfmaq_f32(c, a, b);
@@ -69,8 +70,9 @@ inline Vec vec_fma(Vec a, Vec b, Vec c) {
 #endif
 }
 
+// The larger; b where one of them is no number.
 inline Vec vec_max(Vec a, Vec b) {
-#if defined(__AVX2__)
+#if defined(KVLAB_VEC_AVX2)
   return _mm256_max_ps(a, b);
 #elif defined(__SSE2__)
   return _mm_max_ps(a, b);
@@ -99,8 +101,8 @@ inline float vec_sum(Vec v) {
 
 // Lane i of the result is the sum of the lanes of v[i], added in an order that is the same for
 // every i.
-inline Vec vec_sums(const Vec (&v)[kVecFloats]) {
-#if defined(__AVX2__)
+inline Vec vec_sum_each(const Vec (&v)[kVecFloats]) {
+#if defined(KVLAB_VEC_AVX2)
   const Vec low = _mm256_hadd_ps(_mm256_hadd_ps(v[0], v[1]), _mm256_hadd_ps(v[2], v[3]));
   const Vec high = _mm256_hadd_ps(_mm256_hadd_ps(v[4], v[5]), _mm256_hadd_ps(v[6], v[7]));
   return _mm256_permute2f128_ps(low, high, 0x20) + _mm256_permute2f128_ps(low, high, 0x31);
@@ -125,14 +127,14 @@ inline Vec vec_keep(Vec v, int64_t begin, int64_t end) {
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & kept);
 }
 
-// 2^x for x <= 0, relative error 2.6e-6 (kDegree 4) or 2e-8 before rounding (kDegree 6, exactly 1
+// 2^x for x < 127, relative error 2.6e-6 (kDegree 4) or 2e-8 before rounding (kDegree 6, exactly 1
 // at 0): x = n + r with |r| <= 1/2, and the polynomial with the smallest largest relative error on
-// that interval. Below -125 it is the value at -125.
+// that interval. Below -125 it is the value at -125; a NaN stays one.
 template <int kDegree>
 inline Vec vec_exp2(Vec x) {
   static_assert(kDegree == 4 || kDegree == 6);
   // Adding 1.5 * 2^23 rounds to an integer, which then stands in the low bits.
-  x = vec_max(x, vec_set(-125.0F));
+  x = vec_max(vec_set(-125.0F), x);
   const Vec shifted = x + 12582912.0F;
   const Vec r = x - (shifted - 12582912.0F);
   Vec p;
@@ -155,18 +157,25 @@ inline Vec vec_exp2(Vec x) {
                                (reinterpret_cast<IntVec>(shifted) << 23));
 }
 
+// Asks for `bytes` from `from` on.
+inline void bring_near(const void* from, int64_t bytes) {
+  for (int64_t offset = 0; offset < bytes; offset += 64) {
+    __builtin_prefetch(static_cast<const char*>(from) + offset);
+  }
+}
+
 constexpr float kLog2E = 1.44269504088896341F;
 
-// sums[r][v]: rows of factors (row_stride floats apart) times sixteen columns, `steps` long.
-// columns: [steps, 16] floats.
+// Adds to sums[r][v] the products of rows of factors (row_stride floats apart) with sixteen
+// columns, `steps` long. columns: [steps, 16] floats.
 template <int kRows>
-inline void vec_tile(const float* rows, int64_t row_stride, const float* columns,
-                     int64_t column_stride, int64_t steps, Vec (&sums)[kRows][kVecsOf16]) {
+inline void add_tile_products(const float* rows, int64_t row_stride, const float* columns,
+                              int64_t steps, Vec (&sums)[kRows][kVecsOf16]) {
   for (int64_t step = 0; step < steps; ++step) {
     Vec c[kVecsOf16];
 #pragma GCC unroll 4
     for (int v = 0; v < kVecsOf16; ++v) {
-      c[v] = vec_load(columns + step * column_stride + v * kVecFloats);
+      c[v] = vec_load(columns + step * 16 + v * kVecFloats);
     }
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
@@ -180,10 +189,10 @@ inline void vec_tile(const float* rows, int64_t row_stride, const float* columns
 }
 
 template <int kRows, typename Body>
-inline void vec_tile_of_rows(int64_t rows, const Body& body) {
+inline void with_tile_rows(int64_t rows, const Body& body) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      vec_tile_of_rows<kRows - 1>(rows, body);
+      with_tile_rows<kRows - 1>(rows, body);
       return;
     }
   }
@@ -196,8 +205,8 @@ inline void for_each_vec_tile(int64_t rows, const Body& body) {
   const int64_t num_tiles = (rows + kVecTileRows - 1) / kVecTileRows;
   for (int64_t t = 0; t < num_tiles; ++t) {
     const int64_t first = rows * t / num_tiles;
-    vec_tile_of_rows<kVecTileRows>(rows * (t + 1) / num_tiles - first,
-                                   [&]<int kRows>() { body.template operator()<kRows>(first); });
+    with_tile_rows<kVecTileRows>(rows * (t + 1) / num_tiles - first,
+                                 [&]<int kRows>() { body.template operator()<kRows>(first); });
   }
 }
 

@@ -1,5 +1,5 @@
 // The loops of row_kernels.h, compiled once for any CPU, for AVX2 and for AVX-512 from the same
-// source. Sixteen partial sums in a fixed order keep the two alike and let the compiler vectorise.
+// source. Sixteen partial sums in a fixed order keep them alike and let the compiler vectorise.
 // Included by one translation unit per instruction set, each in its own namespace.
 
 namespace {
@@ -95,7 +95,7 @@ inline float exp_approx(float x) {
 
 template <typename Element>
 void silu_mul_row(const Element* gate, const Element* up, int64_t size, Element* out) {
-#pragma GCC ivdep  // `out` may be `gate`, which no other element reads
+#pragma omp simd  // `out` may be `gate`: no element reads another's
   for (int64_t i = 0; i < size; ++i) {
     const float g = to_float(gate[i]);
     out[i] = from_float<Element>(g / (1.0F + exp_approx(-g)) * to_float(up[i]));

@@ -27,7 +27,7 @@ void join_parts(const AttentionMassArgs& args, const float* parts, int64_t num_p
     if (args.reduction == RowReduction::kMax) {
 #pragma omp simd
       for (int64_t key = 0; key < args.num_keys; ++key) {
-        mass[key] = std::max(mass[key], other[key]);
+        mass[key] = larger_or_broken(mass[key], other[key]);
       }
     } else {
 #pragma omp simd

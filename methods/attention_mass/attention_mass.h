@@ -16,7 +16,7 @@ struct AttentionMassArgs {
   ElementType type = ElementType::kFloat32;  // of queries, keys and extra keys
   int64_t num_heads = 0;
   int64_t num_kv_heads = 0;  // divides num_heads
-  int64_t head_dim = 0;      // a multiple of 16 for the fast versions, at most 256
+  int64_t head_dim = 0;      // at most 256; AVX-512 and AMX: multiples of 16
   int64_t num_rows = 0;      // at least 1
   int64_t num_keys = 0;
   int64_t num_extra_keys = 0;

@@ -37,8 +37,8 @@ inline void score_keys(const MassBlock& block, const char* panels, const KeyRang
     const float* panel = reinterpret_cast<const float*>(panels) + key * args.head_dim;
     for_each_vec_tile(block.row_count, [&]<int kRows>(int64_t first) {
       Vec sums[kRows][kVecsOf16] = {};
-      vec_tile<kRows>(queries + first * args.queries.row_stride, args.queries.row_stride, panel, 16,
-                      args.head_dim, sums);
+      add_tile_products<kRows>(queries + first * args.queries.row_stride, args.queries.row_stride,
+                               panel, args.head_dim, sums);
       for (int r = 0; r < kRows; ++r) {
         for (int v = 0; v < kVecsOf16; ++v) {
           vec_store(scores + (first + r) * stride + key + v * kVecFloats, sums[r][v]);
@@ -54,7 +54,7 @@ inline float largest_in(const float* scores, const KeyRange& range, float start)
   if (range.end - range.begin >= kVecFloats) {
     Vec vec = vec_load(scores + key);
     for (; key + kVecFloats <= range.end; key += kVecFloats) {
-      vec = vec_max(vec, vec_load(scores + key));
+      vec = vec_max(vec_load(scores + key), vec);
     }
     largest = std::max(largest, vec_largest(vec));
   }
@@ -84,11 +84,13 @@ inline void add_row(const MassBlock& block, const float* weights, const KeyRange
   for (; key + kVecFloats <= range.end; key += kVecFloats) {
     const Vec weight = vec_load(weights + key) * inverse;
     const Vec before = vec_load(mass + key);
-    vec_store(mass + key, largest ? vec_max(before, weight) : before + weight);
+    // What is no number stays, whichever of the two it is.
+    const Vec more = before != before ? before : vec_max(before, weight);
+    vec_store(mass + key, largest ? more : before + weight);
   }
   for (; key < range.end; ++key) {
     const float weight = weights[key] * inverse;
-    mass[key] = largest ? std::max(mass[key], weight) : mass[key] + weight;
+    mass[key] = largest ? larger_or_broken(mass[key], weight) : mass[key] + weight;
   }
 }
 

@@ -8,6 +8,11 @@
 
 namespace kvlab {
 
+// The larger of two masses; what is no number stays, so that it is found.
+static inline float larger_or_broken(float before, float weight) {
+  return before != before || weight <= before ? before : weight;
+}
+
 constexpr int64_t kMassRows = 12;  // query rows of one register tile
 
 // Bytes of `len` keys in panels of 16, two panels at a time (key_panels_avx512.h).

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "methods/attention_mass/attention_mass.h"
+#include "methods/attention_mass/attention_mass_kernels.h"
 
 namespace kvlab {
 namespace {
@@ -45,7 +46,7 @@ void add_row(const AttentionMassArgs& args, int64_t head, int64_t row, float* ma
   for (size_t i = 0; i < scored; ++i) {
     const float weight = weights[i] / sum;
     float& total = mass[first + static_cast<int64_t>(i)];
-    total = args.reduction == RowReduction::kMax ? std::max(total, weight) : total + weight;
+    total = args.reduction == RowReduction::kMax ? larger_or_broken(total, weight) : total + weight;
   }
 }
 

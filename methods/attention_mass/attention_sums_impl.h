@@ -48,8 +48,8 @@ class SumsOf16 final {
   template <int kRows>
   void add_rows(int64_t row) {
     Vec scores[kRows][kVecsOf16] = {};
-    vec_tile<kRows>(queries_ + row * args_.queries.row_stride, args_.queries.row_stride, panel_, 16,
-                    args_.head_dim, scores);
+    add_tile_products<kRows>(queries_ + row * args_.queries.row_stride, args_.queries.row_stride,
+                             panel_, args_.head_dim, scores);
     const bool masked =
         row + prefix_ < key_ + 15 ||
         (args_.sliding_window > 0 && key_ <= row + kRows - 1 + prefix_ - args_.sliding_window);

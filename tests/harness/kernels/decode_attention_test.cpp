@@ -50,7 +50,7 @@ Problem random_problem(std::mt19937_64& random, int64_t max_heads, int64_t longe
   Problem p;
   p.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
   p.group_size = pick(random, 1, 8);
-  p.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 16, 40});
+  p.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 16, 40, pick(random, 1, 256)});
   p.scale = 1.0F / std::sqrt(static_cast<float>(p.head_dim)) * pick_of(random, {1.0F, 3.0F});
   const int64_t heads = pick(random, 1, max_heads);
   for (int64_t h = 0; h < heads; ++h) {
@@ -200,6 +200,29 @@ TEST_P(DecodeAttentionTest, LargeScoresDoNotOverflow) {
     run(p);
     for (int64_t i = 0; i < p.heads[0].output.size(); ++i) {
       ASSERT_TRUE(std::isfinite(p.heads[0].output.at(i)));
+    }
+  }
+}
+
+// A broken cache must not pass for a reply.
+TEST_P(DecodeAttentionTest, AKeyThatIsNoNumberBreaksItsHeadAlone) {
+  std::mt19937_64 random(6);
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBFloat16}) {
+    for (const int64_t broken : {0, 9, 17, 18}) {
+      Problem p{type, 3, 64, 0.125F, {}};
+      for (int h = 0; h < 2; ++h) {
+        Head head = random_head(random, type, 3, 64, 1);
+        head.prompt_len = 19;
+        head.prompt_keys = Values::random(type, 19 * 64, random);
+        head.prompt_values = Values::random(type, 19 * 64, random);
+        p.heads.push_back(head);
+      }
+      p.heads[0].prompt_keys.set(broken * 64 + 5, NAN);
+      run(p);
+      for (int64_t i = 0; i < p.heads[0].output.size(); ++i) {
+        ASSERT_TRUE(std::isnan(p.heads[0].output.at(i))) << "key " << broken;
+        ASSERT_TRUE(std::isfinite(p.heads[1].output.at(i)));
+      }
     }
   }
 }

@@ -21,9 +21,8 @@ Problem random_problem(std::mt19937_64& random) {
   Problem p;
   p.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
   p.y_type = pick_of(random, {ElementType::kFloat32, p.type});
-  p.rows = pick_of<int64_t>(random, {1, 2, 3, 5, 12, 13, 20, pick(random, 1, 70)});
-  p.in_features =
-      pick_of<int64_t>(random, {32, 64, 96, 576, pick(random, 1, 200), pick(random, 1, 200)});
+  p.rows = pick_of<int64_t>(random, {1, 2, 3, 4, 6, 7, 12, 13, 20, pick(random, 1, 70)});
+  p.in_features = pick_of<int64_t>(random, {32, 96, 191, 193, 385, 576, pick(random, 1, 200)});
   p.out_features = pick(random, 1, 150);
   p.x_stride = p.in_features + pick(random, 0, 5);
   p.weight_stride = p.in_features + pick(random, 0, 5);
@@ -103,8 +102,10 @@ TEST_P(PackedLinearTest, ARowsBitsDependOnNeitherItsCompanyNorTheThreads) {
     }
     const Values weights = Values::random(p.type, p.out_features * p.weight_stride, random);
     const Values x = Values::random(p.type, p.rows * p.x_stride, random);
+    const Values bias = Values::random(p.type, p.out_features, random);
     const PackedLinear linear =
-        PackedLinear::pack(p.type, weights.data(), p.out_features, p.in_features, p.weight_stride);
+        PackedLinear::pack(p.type, weights.data(), p.out_features, p.in_features, p.weight_stride,
+                           p.has_bias ? bias.data() : nullptr);
     set_kernel_threads(1);
     const Values alone = run(linear, p, x);
     set_kernel_threads(static_cast<int>(pick(random, 2, 5)));

@@ -78,7 +78,7 @@ PrefillAttentionArgs random_args(std::mt19937_64& random, int64_t longest) {
   args.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
   args.num_kv_heads = pick(random, 1, 2);
   args.num_heads = args.num_kv_heads * pick(random, 1, 8);
-  args.head_dim = pick_of<int64_t>(random, {32, 64, 80, 96, 128, 256, 16, 40});
+  args.head_dim = pick_of<int64_t>(random, {32, 64, 80, 96, 128, 256, 16, pick(random, 1, 256)});
   args.kv_len = pick_of<int64_t>(random, {1, 47, 48, 49, 63, 64, 65, pick(random, 1, longest)});
   args.q_len = pick(random, 0, 2) == 0 ? args.kv_len : pick(random, 1, args.kv_len);
   args.scale = 1.0F / std::sqrt(static_cast<float>(args.head_dim));
@@ -264,6 +264,39 @@ TEST_P(PrefillAttentionTest, LargeScoresNeitherOverflowNorVanish) {
         magnitude += std::abs(value);
       }
       ASSERT_GT(magnitude, 1.0);
+    }
+  }
+}
+
+// A broken cache must not pass for a prompt, and rows before it are as they were.
+TEST_P(PrefillAttentionTest, AKeyThatIsNoNumberBreaksTheRowsThatSeeIt) {
+  std::mt19937_64 random(9);
+  for (const ElementType type : {ElementType::kFloat32, ElementType::kBFloat16}) {
+    for (const int64_t broken : {0, 70, 100, 129}) {
+      PrefillAttentionArgs args;
+      args.type = type;
+      args.num_heads = 3;
+      args.num_kv_heads = 1;
+      args.head_dim = 64;
+      args.q_len = args.kv_len = 130;
+      args.scale = 0.125F;
+      Problem whole = make(random, args);
+      Problem p = whole;
+      p.keys.set(broken * p.args.keys.row_stride + 5, NAN);
+      whole.bind();
+      prefill_attention(whole.args);
+      p.bind();
+      prefill_attention(p.args);
+      for (int64_t head = 0; head < 3; ++head) {
+        for (int64_t row = 0; row < 130; ++row) {
+          for (int64_t d = 0; d < 64; ++d) {
+            const int64_t place = head * p.args.output.head_stride + row * p.args.output.row_stride;
+            const float value = p.output.at(place + d);
+            ASSERT_TRUE(row < broken ? value == whole.output.at(place + d) : std::isnan(value))
+                << "key " << broken << " row " << row;
+          }
+        }
+      }
     }
   }
 }

@@ -75,9 +75,9 @@ TEST_P(TokenizerCorpus, TwoMegabytesOfOneCharacter) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, TokenizerCorpus, testing::ValuesIn(kGoldenModels),
-                         [](const auto& info) {
+                         [](const auto& model) {
                            std::string name;
-                           for (const char c : info.param) {
+                           for (const char c : model.param) {
                              name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
                            }
                            return name;

@@ -11,12 +11,13 @@ namespace {
 using Problem = MassProblem;
 
 Problem random_problem(std::mt19937_64& random, int64_t longest, int64_t num_keys = 0) {
-  return random_mass_problem(random, {.group_sizes = {1, 2, 3, 4, 5, 6, 7, 8},
-                                      .head_dims = {64, 80, 96, 128, 256, 16, 40},
-                                      .row_counts = {1, 2, 8, 12, 13, 24, 32},
-                                      .key_counts = {1, 15, 16, 17, 31, 32, 33},
-                                      .longest = longest,
-                                      .num_keys = num_keys});
+  return random_mass_problem(random,
+                             {.group_sizes = {1, 2, 3, 4, 5, 6, 7, 8},
+                              .head_dims = {64, 80, 96, 128, 256, 16, 40, 1, 3, 7, 12, 33, 250},
+                              .row_counts = {1, 2, 8, 12, 13, 24, 32},
+                              .key_counts = {1, 15, 16, 17, 31, 32, 33},
+                              .longest = longest,
+                              .num_keys = num_keys});
 }
 
 std::vector<double> expected_mass(const Problem& p, int64_t head) {
@@ -161,6 +162,27 @@ TEST_P(AttentionMassTest, LargeScoresDoNotOverflow) {
     for (const float value : p.mass) {
       ASSERT_TRUE(std::isfinite(value));
       ASSERT_GE(value, 0.0F);
+    }
+  }
+}
+
+// Scores that are no numbers are an error, which must be seen wherever the broken key lies.
+TEST_P(AttentionMassTest, AKeyThatIsNoNumberBreaksTheMassOfRowsThatSeeIt) {
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 200; ++round) {
+    Problem p = random_problem(random, 200);
+    p.first_visible.clear();
+    p.visible.clear();
+    const int64_t broken = pick(random, 0, p.args.num_keys - 1);
+    p.keys.set(broken * p.args.keys.row_stride + pick(random, 0, p.args.head_dim - 1), NAN);
+    p.bind();
+    attention_mass(p.args);
+    const int64_t group_size = p.args.num_heads / p.args.num_kv_heads;
+    for (int64_t head = 0; head < p.args.num_heads; ++head) {
+      for (int64_t key = 0; key < p.args.num_keys; ++key) {
+        ASSERT_EQ(std::isnan(p.mass[head * p.args.num_keys + key]), head < group_size)
+            << "round " << round << " key " << broken << " of " << p.args.num_keys;
+      }
     }
   }
 }

@@ -54,7 +54,7 @@ Problem random_problem(std::mt19937_64& random, int64_t len) {
   a.type = pick_of(random, {ElementType::kFloat32, ElementType::kBFloat16});
   a.num_kv_heads = pick(random, 1, 2);
   a.num_heads = a.num_kv_heads * pick(random, 1, 8);
-  a.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 40});
+  a.head_dim = pick_of<int64_t>(random, {64, 80, 96, 128, 256, 40, pick(random, 1, 256)});
   a.q_len = a.kv_len = len;
   a.scale = 1.0F / std::sqrt(static_cast<float>(a.head_dim));
   a.sliding_window = pick(random, 0, 2) == 0 ? pick(random, 1, len + 3) : 0;
