@@ -6,10 +6,9 @@
 #include <cstdint>
 
 #include "harness/kernels/element.h"
+#include "harness/kernels/exp2_polynomial.h"
 
 namespace kvlab::avx512 {
-
-constexpr float kLog2E = 1.44269504088896341F;
 
 // Mask of the first `count` lanes; all of them from 16 (32) on, none from 0 down.
 static inline __mmask16 first_lanes_16(int64_t count) {
@@ -42,29 +41,18 @@ static inline __m512 exp_ps(__m512 x) {
   return _mm512_scalef_ps(p, n);
 }
 
-// 2^x for finite x below 127, relative error 2.6e-6 (kDegree 4) or 2e-8 before rounding (kDegree 6,
-// exactly 1 at 0): x = n + r with |r| <= 1/2, and the polynomial with the smallest largest relative
-// error on that interval. Far below -150 it is 0.
+// 2^x for finite x below 127 by the polynomial of kDegree (exp2_polynomial.h): x = n + r with
+// |r| <= 1/2. Far below -150 it is 0.
 template <int kDegree>
 static inline __m512 exp2_ps(__m512 x) {
   static_assert(kDegree == 4 || kDegree == 6);
   const __m512 n = _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   const __m512 r = _mm512_sub_ps(x, n);
-  __m512 p;
-  if constexpr (kDegree == 4) {
-    p = _mm512_set1_ps(0.00957010221F);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.0559178628F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.240247443F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.693121791F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.999999285F));
-  } else {
-    p = _mm512_set1_ps(0.000153458124F);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.00133999309F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.00961848907F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.0555032864F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.240226462F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.693147182F));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0F));
+  const float* coefficients = kDegree == 4 ? kExp2Degree4 : kExp2Degree6;
+  __m512 p = _mm512_set1_ps(coefficients[0]);
+#pragma GCC unroll 6
+  for (int i = 1; i <= kDegree; ++i) {
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(coefficients[i]));
   }
   return _mm512_scalef_ps(p, n);
 }

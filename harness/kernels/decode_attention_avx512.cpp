@@ -1,6 +1,7 @@
 #include <immintrin.h>
 
 #include "harness/kernels/avx512_math.h"
+#include "harness/kernels/bring_near.h"
 #include "harness/kernels/decode_attention_kernels.h"
 
 namespace kvlab {
@@ -26,15 +27,6 @@ inline __m512 fused(__m512 sum, __m512i a, __m512i b) {
     return _mm512_dpbf16_ps(sum, reinterpret_cast<__m512bh>(a), reinterpret_cast<__m512bh>(b));
   } else {
     return _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum);
-  }
-}
-
-// Asks for `bytes` from `from` on. Caches of many arms lie apart: without this each of them starts
-// with the memory's delay.
-inline void bring_near(const void* from, int64_t bytes) {
-  const char* line = static_cast<const char*>(from);
-  for (int64_t offset = 0; offset < bytes; offset += 64) {
-    _mm_prefetch(line + offset, _MM_HINT_T0);
   }
 }
 
@@ -219,6 +211,7 @@ void attend(const DecodeChunk& chunk) {
     score_run_any<Element>(chunk, run, place);
     place += run.len;
   }
+  // Caches of many arms lie apart: without this each of them starts with the memory's delay.
   bring_near(chunk.next_keys,
              chunk.next_len * chunk.head_dim * static_cast<int64_t>(sizeof(Element)));
   for (int64_t row = 0; row < chunk.group_size; ++row) {

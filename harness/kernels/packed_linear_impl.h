@@ -114,10 +114,9 @@ void multiply_tile(const PackedLinearArgs& args, const float* x, int64_t stride,
   }
 }
 
-// Input features that many rows take at a time: their weights, widened, and a tile's inputs stay in
-// the first-level cache.
+// Input features that more rows than one tile take at a time: their weights, widened, and a tile's
+// inputs stay in the first-level cache.
 constexpr int64_t kSharedFeatures = 192;
-constexpr int64_t kSharingRows = kVecTileRows;  // more rows than this do
 
 // Sums of a few features for many rows: a panel of bfloat16 is widened once for all of them.
 class SharedPanel final {
@@ -205,7 +204,7 @@ void multiply_block(const PackedLinearArgs& args, const float* x, int64_t stride
   constexpr int kTwoPanelRows = kVecTileRows / 2;
   const int64_t rows = row_end - row_begin;
   int64_t panel = panel_begin;
-  if (rows > kSharingRows) {
+  if (rows > kVecTileRows) {
     SharedPanel shared(rows, shared_scratch);
     for (; panel < panel_end; ++panel) {
       shared.multiply(args, x, stride, row_begin, panel);
@@ -220,8 +219,8 @@ void multiply_block(const PackedLinearArgs& args, const float* x, int64_t stride
     }
   }
   for (; panel < panel_end; ++panel) {
-    for_each_vec_tile(rows, [&]<int kRows>(int64_t first) {
-      multiply_tile<kPairs, kRows, 1>(args, x + first * stride, stride, row_begin + first, panel);
+    with_tile_rows<kVecTileRows>(rows, [&]<int kRows>() {
+      multiply_tile<kPairs, kRows, 1>(args, x, stride, row_begin, panel);
     });
   }
 }

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <cstring>
 
+#include "harness/kernels/bring_near.h"
 #include "harness/kernels/element.h"
+#include "harness/kernels/exp2_polynomial.h"
 
 #if defined(__AVX2__) && defined(__FMA__)
 #define KVLAB_VEC_AVX2 1
@@ -127,9 +129,8 @@ inline Vec vec_keep(Vec v, int64_t begin, int64_t end) {
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(v) & kept);
 }
 
-// 2^x for x < 127, relative error 2.6e-6 (kDegree 4) or 2e-8 before rounding (kDegree 6, exactly 1
-// at 0): x = n + r with |r| <= 1/2, and the polynomial with the smallest largest relative error on
-// that interval. Below -125 it is the value at -125; a NaN stays one.
+// 2^x for x < 127 by the polynomial of kDegree (exp2_polynomial.h): x = n + r with |r| <= 1/2.
+// Below -125 it is the value at -125; a NaN stays one.
 template <int kDegree>
 inline Vec vec_exp2(Vec x) {
   static_assert(kDegree == 4 || kDegree == 6);
@@ -137,34 +138,15 @@ inline Vec vec_exp2(Vec x) {
   x = vec_max(vec_set(-125.0F), x);
   const Vec shifted = x + 12582912.0F;
   const Vec r = x - (shifted - 12582912.0F);
-  Vec p;
-  if constexpr (kDegree == 4) {
-    p = vec_set(0.00957010221F);
-    p = vec_fma(p, r, vec_set(0.0559178628F));
-    p = vec_fma(p, r, vec_set(0.240247443F));
-    p = vec_fma(p, r, vec_set(0.693121791F));
-    p = vec_fma(p, r, vec_set(0.999999285F));
-  } else {
-    p = vec_set(0.000153458124F);
-    p = vec_fma(p, r, vec_set(0.00133999309F));
-    p = vec_fma(p, r, vec_set(0.00961848907F));
-    p = vec_fma(p, r, vec_set(0.0555032864F));
-    p = vec_fma(p, r, vec_set(0.240226462F));
-    p = vec_fma(p, r, vec_set(0.693147182F));
-    p = vec_fma(p, r, vec_set(1.0F));
+  const float* coefficients = kDegree == 4 ? kExp2Degree4 : kExp2Degree6;
+  Vec p = vec_set(coefficients[0]);
+#pragma GCC unroll 6
+  for (int i = 1; i <= kDegree; ++i) {
+    p = vec_fma(p, r, vec_set(coefficients[i]));
   }
   return reinterpret_cast<Vec>(reinterpret_cast<IntVec>(p) +
                                (reinterpret_cast<IntVec>(shifted) << 23));
 }
-
-// Asks for `bytes` from `from` on.
-inline void bring_near(const void* from, int64_t bytes) {
-  for (int64_t offset = 0; offset < bytes; offset += 64) {
-    __builtin_prefetch(static_cast<const char*>(from) + offset);
-  }
-}
-
-constexpr float kLog2E = 1.44269504088896341F;
 
 // Adds to sums[r][v] the products of rows of factors (row_stride floats apart) with sixteen
 // columns, `steps` long. columns: [steps, 16] floats.

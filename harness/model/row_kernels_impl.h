@@ -135,4 +135,11 @@ void silu_mul_block(const SiluMulArgs& args, int64_t begin, int64_t end) {
   }
 }
 
+RowKernels row_kernels(ElementType type) {
+  if (type == ElementType::kFloat32) {
+    return {rms_norm_block<float>, rotate_block<float>, silu_mul_block<float>};
+  }
+  return {rms_norm_block<BFloat16>, rotate_block<BFloat16>, silu_mul_block<BFloat16>};
+}
+
 }  // namespace

@@ -20,11 +20,6 @@ constexpr int64_t key_panel_bytes(ElementType type, int64_t head_dim, int64_t le
   return (len + 31) / 32 * 32 * head_dim * element_size(type);
 }
 
-// Packs keys [len, head_dim] (row_stride elements apart) from `keys` into whole panels of floats;
-// keys beyond `len` are zero.
-void pack_wide_key_panels(ElementType type, const void* keys, int64_t row_stride, int64_t head_dim,
-                          int64_t len, char* panels);
-
 // Packs keys [len, head_dim] (row_stride elements apart) from `keys` into whole pairs of panels of
 // `packed_type`: theirs, or float32 where they are bfloat16.
 void pack_key_panels_avx512(ElementType type, ElementType packed_type, const void* keys,

@@ -1,5 +1,5 @@
 // The inner loops of add_attention_sums on float32 products, compiled once for any CPU and once for
-// AVX2. Lanes are keys, packed by pack_key_panels.
+// AVX2. Lanes are keys, packed by pack_keys_of_heads.
 #pragma once
 
 #include <algorithm>

@@ -13,6 +13,7 @@ namespace kvlab {
 
 namespace {
 
+// Whole panels of floats; keys beyond `len` are zero.
 template <typename Element>
 void pack_wide(const Element* keys, int64_t row_stride, int64_t head_dim, int64_t len,
                float* panels) {
@@ -39,13 +40,6 @@ void pack_keys(ElementType type, ElementType packed_type, const void* keys, int6
   }
 #endif
   KVLAB_CHECK(packed_type == ElementType::kFloat32);
-  pack_wide_key_panels(type, keys, row_stride, head_dim, len, panels);
-}
-
-}  // namespace
-
-void pack_wide_key_panels(ElementType type, const void* keys, int64_t row_stride, int64_t head_dim,
-                          int64_t len, char* panels) {
   auto* floats = reinterpret_cast<float*>(panels);
   if (type == ElementType::kFloat32) {
     pack_wide(static_cast<const float*>(keys), row_stride, head_dim, len, floats);
@@ -53,6 +47,8 @@ void pack_wide_key_panels(ElementType type, const void* keys, int64_t row_stride
     pack_wide(static_cast<const BFloat16*>(keys), row_stride, head_dim, len, floats);
   }
 }
+
+}  // namespace
 
 void pack_keys_of_heads(ElementType type, ElementType packed_type, const HeadRows& keys,
                         int64_t num_kv_heads, int64_t head_dim, int64_t len, char* panels) {

@@ -86,6 +86,18 @@ PrefillAttentionArgs random_args(std::mt19937_64& random, int64_t longest) {
   return args;
 }
 
+// All queries of `len` tokens, one KV head of 64 dimensions.
+PrefillAttentionArgs whole_prompt(ElementType type, int64_t num_heads, int64_t len, float scale) {
+  PrefillAttentionArgs args;
+  args.type = type;
+  args.num_heads = num_heads;
+  args.num_kv_heads = 1;
+  args.head_dim = 64;
+  args.q_len = args.kv_len = len;
+  args.scale = scale;
+  return args;
+}
+
 // Checks `rows` random rows against double precision.
 void expect_right(const Problem& p, std::mt19937_64& random, int rows, int round) {
   const PrefillAttentionArgs& a = p.args;
@@ -246,13 +258,7 @@ TEST_P(PrefillAttentionTest, BitsDoNotDependOnTheChunks) {
 TEST_P(PrefillAttentionTest, LargeScoresNeitherOverflowNorVanish) {
   std::mt19937_64 random(5);
   for (const ElementType type : {ElementType::kFloat32, ElementType::kBFloat16}) {
-    PrefillAttentionArgs args;
-    args.type = type;
-    args.num_heads = 2;
-    args.num_kv_heads = 1;
-    args.head_dim = 64;
-    args.q_len = args.kv_len = 200;
-    args.scale = 1;
+    const PrefillAttentionArgs args = whole_prompt(type, 2, 200, 1);
     Problem p = make(random, args, 40);
     p.bind();
     prefill_attention(p.args);
@@ -273,14 +279,7 @@ TEST_P(PrefillAttentionTest, AKeyThatIsNoNumberBreaksTheRowsThatSeeIt) {
   std::mt19937_64 random(9);
   for (const ElementType type : {ElementType::kFloat32, ElementType::kBFloat16}) {
     for (const int64_t broken : {0, 70, 100, 129}) {
-      PrefillAttentionArgs args;
-      args.type = type;
-      args.num_heads = 3;
-      args.num_kv_heads = 1;
-      args.head_dim = 64;
-      args.q_len = args.kv_len = 130;
-      args.scale = 0.125F;
-      Problem whole = make(random, args);
+      Problem whole = make(random, whole_prompt(type, 3, 130, 0.125F));
       Problem p = whole;
       p.keys.set(broken * p.args.keys.row_stride + 5, NAN);
       whole.bind();
