@@ -12,7 +12,8 @@ namespace kvlab {
 namespace {
 
 constexpr int64_t kMaxHeadDim = 256;
-constexpr int kTileQueries = 3;  // with four registers of values 12 of sums
+constexpr int kTileQueries = 3;  // with four registers of values, or four keys, 12 of sums
+constexpr int kTileKeys = 4;     // divides kVecFloats
 
 // Queries as floats, zero up to a whole number of registers.
 class WideQueries final {
@@ -43,29 +44,31 @@ Vec load_part(const Element* row, int64_t d, int64_t head_dim) {
   return vec_load(rest);
 }
 
-// products[r][j]: lane-wise products of query r with key j of a group, not yet summed over lanes.
-template <typename Element, int kRows>
-[[gnu::always_inline]] inline void multiply_key(const WideQueries& queries, const Element* key,
-                                                int64_t head_dim, int j,
-                                                Vec (&products)[kRows][kVecFloats]) {
-  // Two sums a query hide each other's delay.
-  Vec sums[kRows][2] = {};
-  for (int64_t d = 0; d < head_dim; d += 2 * kVecFloats) {
-    const bool second = d + kVecFloats < head_dim;
-    const Vec parts[2] = {load_part(key, d, head_dim),
-                          second ? load_part(key, d + kVecFloats, head_dim) : Vec{}};
+// products[r][first + j]: lane-wise products of query r with key j of kKeys, not yet summed over
+// lanes.
+template <typename Element, int kRows, int kKeys>
+[[gnu::always_inline]] inline void multiply_keys(const WideQueries& queries, const Element* keys,
+                                                 int64_t head_dim, int first,
+                                                 Vec (&products)[kRows][kVecFloats]) {
+  Vec sums[kRows][kKeys] = {};
+  for (int64_t d = 0; d < head_dim; d += kVecFloats) {
+    Vec query[kRows];
 #pragma GCC unroll 3
     for (int r = 0; r < kRows; ++r) {
-      const float* query = queries.row(r) + d;
-      sums[r][0] = vec_fma(vec_load(query), parts[0], sums[r][0]);
-      if (second) {
-        sums[r][1] = vec_fma(vec_load(query + kVecFloats), parts[1], sums[r][1]);
+      query[r] = vec_load(queries.row(r) + d);
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < kKeys; ++j) {
+      const Vec part = load_part(keys + j * head_dim, d, head_dim);
+#pragma GCC unroll 3
+      for (int r = 0; r < kRows; ++r) {
+        sums[r][j] = vec_fma(query[r], part, sums[r][j]);
       }
     }
   }
 #pragma GCC unroll 3
   for (int r = 0; r < kRows; ++r) {
-    products[r][j] = sums[r][0] + sums[r][1];
+    std::copy_n(sums[r], kKeys, products[r] + first);
   }
 }
 
@@ -79,9 +82,17 @@ void score_run(const DecodeChunk& chunk, const WideQueries& queries, const Decod
     const Element* keys = static_cast<const Element*>(run.keys) + i * head_dim;
     const auto count = static_cast<int>(std::min<int64_t>(kVecFloats, run.len - i));
     bring_near(static_cast<const char*>(run.values) + i * entry_bytes, count * entry_bytes);
-    Vec products[kRows][kVecFloats] = {};
-    for (int j = 0; j < count; ++j) {
-      multiply_key<Element, kRows>(queries, keys + j * head_dim, head_dim, j, products);
+    Vec products[kRows][kVecFloats];
+    if (count == kVecFloats) {
+      for (int j = 0; j < kVecFloats; j += kTileKeys) {
+        multiply_keys<Element, kRows, kTileKeys>(queries, keys + j * head_dim, head_dim, j,
+                                                 products);
+      }
+    } else {
+      for (int j = 0; j < kVecFloats; ++j) {  // behind the last key it once more
+        multiply_keys<Element, kRows, 1>(queries, keys + std::min(j, count - 1) * head_dim,
+                                         head_dim, j, products);
+      }
     }
     for (int r = 0; r < kRows; ++r) {
       // Scratch rows are padded to whole registers, but the next run's scores may follow.

@@ -48,9 +48,15 @@ inline void vec_store(float* p, Vec v) { std::memcpy(p, &v, sizeof(v)); }
 
 // bfloat16 as floats, which is exact.
 inline Vec vec_load(const BFloat16* p) {
+#if defined(KVLAB_VEC_AVX2)
+  // What compilers make of the general form takes five instructions in place of two.
+  const __m128i half = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+  return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(half), 16));
+#else
   HalfVec half;
   std::memcpy(&half, p, sizeof(half));
   return reinterpret_cast<Vec>(__builtin_convertvector(half, IntVec) << 16);
+#endif
 }
 
 inline Vec vec_set(float value) {
