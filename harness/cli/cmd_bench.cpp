@@ -16,6 +16,7 @@
 #include "harness/bench/machine_state.h"
 #include "harness/cli/commands.h"
 #include "harness/cli/process_info.h"
+#include "harness/cli/threads_option.h"
 #include "harness/kernels/parallel.h"
 #include "harness/model/threads.h"
 #include "results/store.h"
@@ -179,7 +180,7 @@ void add_bench_command(CLI::App& app, CommandAction& action) {
       ->delimiter(',');
   command->add_option("--repetitions", flags->overrides.repetitions,
                       "Stored rounds instead of the file's");
-  command->add_option("--threads", flags->overrides.threads, "CPU threads; 0: all");
+  add_threads_option(*command, flags->overrides.threads);
   command->add_option("--device-model", flags->device,
                       "Device whose figures the predictions use (h100, h200) instead of this "
                       "machine's measured ones");

@@ -11,6 +11,7 @@
 #include "harness/base/progress.h"
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/cli/threads_option.h"
 #include "harness/generation/greedy.h"
 #include "harness/model/causal_lm.h"
 #include "harness/model/model_fingerprint.h"
@@ -168,7 +169,7 @@ void add_train_command(CLI::App& app, CommandAction& action) {
                       "Stop with a checkpoint after so long (0: when done)");
   command->add_option("--reply-batch", flags->reply_batch, "Prompts whose replies decode together")
       ->check(CLI::PositiveNumber);
-  command->add_option("--threads", flags->threads, "Threads (0: all cores)");
+  add_threads_option(*command, flags->threads);
   command->add_option("--keep-passes", flags->keep_passes,
                       "Folder that keeps what prompts and replies leave (about 23 KB a token for "
                       "SmolLM2): later passes over them take a fraction of the time");

@@ -10,6 +10,7 @@
 #include "harness/base/interrupt.h"
 #include "harness/base/json.h"
 #include "harness/base/status.h"
+#include "harness/cli/threads_option.h"
 #include "harness/model/load_options.h"
 #include "harness/model/threads.h"
 #include "harness/text/prompt_builder.h"
@@ -102,7 +103,7 @@ void add_model_flags(CLI::App& command, ModelFlags& flags, bool method_required)
       ->allow_extra_args(false);
   command.add_option("--dtype", flags.dtype, "float32 or bfloat16")->capture_default_str();
   command.add_option("--device", flags.device, "cpu or cuda")->capture_default_str();
-  command.add_option("--threads", flags.threads, "CPU threads; 0: all")->capture_default_str();
+  add_threads_option(command, flags.threads);
   command.add_option("--chunk-size", flags.chunk_size, "Prompt tokens a prefill step")
       ->capture_default_str();
 }
@@ -134,9 +135,6 @@ absl::StatusOr<LoadedPrompt> load_prompt(const ModelFlags& flags, int64_t max_ne
   const auto start = Clock::now();
   LoadedPrompt prompt;
   KVLAB_ASSIGN_OR_RETURN(prompt.load_options, parse_load_options(flags.dtype, flags.device));
-  if (flags.threads < 0) {
-    return invalid_argument("--threads {}: give a positive number, or 0 for all", flags.threads);
-  }
   if (flags.threads > 0) {
     set_compute_threads(flags.threads);
   }

@@ -19,8 +19,6 @@
 namespace kvlab {
 namespace {
 
-constexpr int kMaxThreads = 256;
-
 int initial_threads() {
   if (const char* text = std::getenv("KVLAB_THREADS"); text != nullptr) {
     const int threads = std::atoi(text);

@@ -6,6 +6,8 @@
 
 namespace kvlab {
 
+constexpr int kMaxThreads = 256;
+
 // Threads that kernels use, the calling one included. Starts as the environment variable
 // KVLAB_THREADS, else the number of CPUs this process may run on.
 int kernel_threads();

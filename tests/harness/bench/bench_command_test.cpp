@@ -67,6 +67,16 @@ TEST_F(BenchCommands, SayWhatIsWrong) {
   EXPECT_THAT(device.first, HasSubstr("h200"));
 }
 
+TEST_F(BenchCommands, NoMoreThreadsThanAProcessCanHave) {
+  for (const char* command :
+       {"bench x.json", "train x.json --out x", "generate --model x --prompt-file x",
+        "select --model x --prompt-file x --method snapkv"}) {
+    const auto result = run(fmt::format("{} --threads 99999999", command));
+    EXPECT_FALSE(result.second) << command;
+    EXPECT_THAT(result.first, AllOf(HasSubstr("--threads"), HasSubstr("0 to 256"))) << command;
+  }
+}
+
 TEST_F(BenchCommands, PredictPrintsATable) {
   const auto table = run("predict --model llama-3.1-70b --lengths 131072 --format markdown");
   EXPECT_TRUE(table.second) << table.first;
