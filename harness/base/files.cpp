@@ -55,6 +55,49 @@ absl::StatusOr<size_t> regular_file_size(const Descriptor& fd, const std::filesy
   return static_cast<size_t>(info.st_size);
 }
 
+absl::Status write_all(const Descriptor& fd, std::string_view contents,
+                       const std::filesystem::path& path) {
+  size_t done = 0;
+  while (done < contents.size()) {
+    const ssize_t n = ::write(fd.get(), contents.data() + done, contents.size() - done);
+    if (n < 0 && errno == EINTR) {
+      continue;
+    }
+    if (n < 0) {
+      return errno_status(path, "write");
+    }
+    done += static_cast<size_t>(n);
+  }
+  return absl::OkStatus();
+}
+
+// What `path` links to, through any number of links, there or not; itself where it is no link.
+absl::StatusOr<std::filesystem::path> behind_links(std::filesystem::path path) {
+  constexpr int kMostLinks = 40;  // as Linux follows
+  std::error_code error;
+  for (int i = 0; i < kMostLinks; ++i) {
+    if (!std::filesystem::is_symlink(path, error)) {
+      return path;
+    }
+    const std::filesystem::path target = std::filesystem::read_symlink(path, error);
+    if (error) {
+      return failed_precondition("{}: cannot follow the link: {}", path.string(), error.message());
+    }
+    path = path.parent_path() / target;  // an absolute target replaces all
+  }
+  return failed_precondition("{}: too many links, one to the next", path.string());
+}
+
+// For what a rename must not replace: a device, a pipe.
+absl::Status write_in_place(const std::filesystem::path& path, std::string_view contents) {
+  Descriptor fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd.get() < 0) {
+    return errno_status(path, "open");
+  }
+  KVLAB_RETURN_IF_ERROR(write_all(fd, contents, path));
+  return ::close(fd.release()) == 0 ? absl::OkStatus() : errno_status(path, "write");
+}
+
 }  // namespace
 
 absl::StatusOr<std::string> read_file(const std::filesystem::path& path) {
@@ -82,8 +125,12 @@ absl::StatusOr<std::string> read_file(const std::filesystem::path& path) {
   return contents;
 }
 
-absl::Status write_file(const std::filesystem::path& path, std::string_view contents) {
+absl::Status write_file(const std::filesystem::path& given, std::string_view contents) {
   std::error_code error;
+  if (std::filesystem::exists(given, error) && !std::filesystem::is_regular_file(given, error)) {
+    return write_in_place(given, contents);
+  }
+  KVLAB_ASSIGN_OR_RETURN(const std::filesystem::path path, behind_links(given));
   if (path.has_parent_path()) {
     std::filesystem::create_directories(path.parent_path(), error);
     if (error) {
@@ -97,18 +144,9 @@ absl::Status write_file(const std::filesystem::path& path, std::string_view cont
   if (fd.get() < 0) {
     return errno_status(path, "create");
   }
-  size_t done = 0;
-  while (done < contents.size()) {
-    const ssize_t n = ::write(fd.get(), contents.data() + done, contents.size() - done);
-    if (n < 0 && errno == EINTR) {
-      continue;
-    }
-    if (n < 0) {
-      const absl::Status status = errno_status(path, "write");
-      ::unlink(temporary.c_str());
-      return status;
-    }
-    done += static_cast<size_t>(n);
+  if (const absl::Status status = write_all(fd, contents, path); !status.ok()) {
+    ::unlink(temporary.c_str());
+    return status;
   }
   if (::close(fd.release()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
     const absl::Status status = errno_status(path, "write");

@@ -32,7 +32,7 @@ struct RunFlags {
   std::string max_time;
   bool dry_run = false;
   bool list = false;
-  int64_t show_prompt = -1;
+  std::optional<int64_t> show_prompt;
 };
 
 // "90", "90s", "30m", "8h".
@@ -216,6 +216,21 @@ void print_dry_run(const SweepPlan& plan, const PlanSummary& summary,
   }
 }
 
+// The plan's cells that the database has as failed.
+absl::StatusOr<int64_t> failed_cells(const SweepPlan& plan, const ResultStore& store) {
+  KVLAB_ASSIGN_OR_RETURN(const auto stored, store.stored_keys(/*retry_failed=*/false));
+  KVLAB_ASSIGN_OR_RETURN(const auto good, store.stored_keys(/*retry_failed=*/true));
+  int64_t failed = 0;
+  for (const ModelPlan& model : plan.models) {
+    for (const PlannedSample& planned : model.samples) {
+      for (const PlannedArm& arm : planned.arms) {
+        failed += stored.contains(arm.key) && !good.contains(arm.key) ? 1 : 0;
+      }
+    }
+  }
+  return failed;
+}
+
 absl::Status run_sweep(const RunFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(const PlanOptions options, plan_options(flags));
   KVLAB_ASSIGN_OR_RETURN(const double max_time_s, parse_duration(flags.max_time));
@@ -225,8 +240,8 @@ absl::Status run_sweep(const RunFlags& flags) {
     print_list(plan);
     return absl::OkStatus();
   }
-  if (flags.show_prompt >= 0) {
-    return print_prompt(plan, flags.show_prompt);
+  if (flags.show_prompt) {
+    return print_prompt(plan, *flags.show_prompt);
   }
   if (config.threads > 0) {
     set_compute_threads(config.threads);
@@ -281,6 +296,12 @@ absl::Status run_sweep(const RunFlags& flags) {
   if (outcome->interrupted) {
     return absl::CancelledError("interrupted; run the same command to go on");
   }
+  KVLAB_ASSIGN_OR_RETURN(const int64_t failed, failed_cells(plan, *store));
+  if (failed > 0) {
+    return failed_precondition(
+        "{} of the sweep's cells failed (kvlab report {} says why); --retry failed runs them again",
+        failed, flags.db);
+  }
   return absl::OkStatus();
 }
 
@@ -291,9 +312,10 @@ void add_run_command(CLI::App& app, CommandAction& action) {
   CLI::App* command = app.add_subcommand("run", "Run a sweep file; run again to continue it");
   command->add_option("sweep", flags->sweep, "Sweep file (JSON)")->required();
   command->add_option("--db", flags->db, "Results database (SQLite), made if absent");
-  command->add_option("--filter", flags->filter,
-                      "Only cells whose benchmark/task/length/method/budget matches this regular "
-                      "expression");
+  command->add_option(
+      "--filter", flags->filter,
+      "Only cells whose benchmark/task/length/method or label/budget matches this regular "
+      "expression");
   command->add_option("--shard", flags->shard, "Part i of n: every n-th sample (default 1/1)");
   command->add_option("--retry", flags->retry, "\"failed\": run failed cells again")
       ->check(CLI::IsMember({"failed"}));

@@ -9,6 +9,7 @@
 #include "harness/base/files.h"
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
+#include "harness/text/text_file.h"
 #include "harness/text/tokenizer.h"
 
 namespace kvlab {
@@ -22,7 +23,7 @@ struct TokenizeOptions {
 
 absl::Status tokenize(const TokenizeOptions& options) {
   KVLAB_ASSIGN_OR_RETURN(const auto tokenizer, Tokenizer::load(model_path(options.model)));
-  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(options.text_file));
+  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_utf8_file(options.text_file));
   fmt::print("[{}]\n", fmt::join(tokenizer->encode(text, options.special), ", "));
   if (std::fflush(stdout) != 0) {
     return unavailable("cannot write the token ids to the standard output");

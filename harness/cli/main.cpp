@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdio>
 #include <exception>
+#include <string>
 
 #include "harness/base/say.h"
 #include "harness/base/status.h"
@@ -35,8 +36,9 @@ int main(int argc, char** argv) {
   absl::Status status;
   try {
     status = action();
-  } catch (const std::exception& error) {  // out of memory, output that cannot be written
-    status = absl::InternalError(error.what());
+  } catch (const std::exception& error) {        // out of memory, output that cannot be written
+    const std::string what = error.what();  // LibTorch's goes on with a stack trace
+    status = absl::InternalError(what.substr(0, what.find("\nException raised from")));
   }
   if (!status.ok()) {
     kvlab::say(stderr, "kvlab: {}\n", kvlab::message_of(status));

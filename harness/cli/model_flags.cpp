@@ -14,6 +14,7 @@
 #include "harness/model/load_options.h"
 #include "harness/model/threads.h"
 #include "harness/text/prompt_builder.h"
+#include "harness/text/text_file.h"
 #include "methods/registry.h"
 
 namespace kvlab {
@@ -71,7 +72,7 @@ absl::Status check_positions(const LoadedPrompt& prompt, int64_t max_new_tokens)
                             ? std::max(prompt.method->policy->extra_positions(), max_new_tokens)
                             : max_new_tokens;
   const int64_t positions = prompt.model->config().max_positions;
-  if (prompt_len + extra > positions) {
+  if (extra > positions - prompt_len) {
     return invalid_argument(
         "the prompt has {} tokens and {} more may follow, but the model has {} positions: shorten "
         "the prompt or --max-new-tokens",
@@ -139,7 +140,7 @@ absl::StatusOr<LoadedPrompt> load_prompt(const ModelFlags& flags, int64_t max_ne
     set_compute_threads(flags.threads);
   }
   KVLAB_ASSIGN_OR_RETURN(prompt.method, choose_method(flags));
-  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_file(flags.prompt_file));
+  KVLAB_ASSIGN_OR_RETURN(const std::string text, read_utf8_file(flags.prompt_file));
   prompt.model_dir = model_path(flags.model);
   KVLAB_ASSIGN_OR_RETURN(prompt.tokenizer, Tokenizer::load(prompt.model_dir));
   PromptFormat format;

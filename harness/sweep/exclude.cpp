@@ -40,14 +40,21 @@ std::string fact(const CellFacts& facts, const std::string& key) {
   return facts.question_aware ? "true" : "false";  // question_aware; the schema knows no other
 }
 
+// The standard library's matcher recurses once a character, down a stack of some megabytes.
+constexpr size_t kMaxPatternLength = 2000;
+
 }  // namespace
 
-std::string CellFacts::path() const {
-  return fmt::format("{}/{}/{}/{}/{}", benchmark, task, length, method, budget);
+std::string CellFacts::path(const std::string& method_or_label) const {
+  return fmt::format("{}/{}/{}/{}/{}", benchmark, task, length, method_or_label, budget);
 }
 
 absl::StatusOr<CellFilter> CellFilter::make(const std::vector<Json>& exclude,
                                             const std::string& pattern) {
+  if (pattern.size() > kMaxPatternLength) {
+    return invalid_argument("--filter has {} characters, at most {} are taken: use several runs",
+                            pattern.size(), kMaxPatternLength);
+  }
   CellFilter filter;
   filter.exclude_ = exclude;
   filter.has_pattern_ = !pattern.empty();
@@ -70,7 +77,8 @@ bool CellFilter::keeps(const CellFacts& facts) const {
       return false;
     }
   }
-  return !has_pattern_ || std::regex_search(facts.path(), pattern_);
+  return !has_pattern_ || std::regex_search(facts.path(facts.method), pattern_) ||
+         std::regex_search(facts.path(facts.label), pattern_);
 }
 
 }  // namespace kvlab

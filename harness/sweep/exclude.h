@@ -22,14 +22,16 @@ struct CellFacts {
   std::string budget;  // "128", "12.5%", "full"
   bool question_aware = true;
 
-  // "ruler/vt/4096/snapkv/128", what --filter is matched against.
-  std::string path() const;
+  // "ruler/vt/4096/snapkv/128", what --filter is matched against, with the method's name and with
+  // its label.
+  std::string path(const std::string& method_or_label) const;
 };
 
 class CellFilter final {
  public:
   // `exclude`: objects whose keys are CellFacts' and whose values are one value or a list.
-  // `pattern`: a regular expression searched in CellFacts::path(); empty keeps everything.
+  // `pattern`: a regular expression searched in CellFacts::path(); empty keeps everything, one of
+  // over 2,000 characters is an error.
   static absl::StatusOr<CellFilter> make(const std::vector<Json>& exclude,
                                          const std::string& pattern);
 

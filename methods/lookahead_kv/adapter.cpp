@@ -55,12 +55,16 @@ template <typename Number>
 absl::StatusOr<Number> metadata_number(const SafetensorsHeader& header, const std::string& key,
                                        const std::string& origin) {
   const auto it = header.metadata.find(key);
-  Number value = 0;
-  if (it == header.metadata.end() ||
-      std::from_chars(it->second.data(), it->second.data() + it->second.size(), value).ec !=
-          std::errc()) {
+  if (it == header.metadata.end()) {
     return invalid_argument("{}: not a LookaheadKV adapter: the metadata has no number \"{}\"",
                             origin, key);
+  }
+  const std::string& text = it->second;
+  const char* end = text.data() + text.size();
+  Number value = 0;
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc() || result.ptr != end || !std::isfinite(static_cast<double>(value))) {
+    return invalid_argument("{}: the metadata's \"{}\" is no number: \"{}\"", origin, key, text);
   }
   return value;
 }

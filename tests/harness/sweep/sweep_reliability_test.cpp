@@ -224,7 +224,8 @@ TEST_F(SweepReliability, FailedCellsRunAgainOnlyWhenAsked) {
           "UPDATE results SET status = 'failed', reason = 'out of memory', score = NULL "
           "WHERE id IN (3, 40)");
   EXPECT_THAT(report("failed.sqlite"), HasSubstr("out of memory"));
-  ASSERT_EQ(run(sweep_, "failed.sqlite"), 0);
+  EXPECT_NE(run(sweep_, "failed.sqlite"), 0);  // what fails is not done
+  EXPECT_THAT(log("failed.sqlite"), HasSubstr("2 of the sweep's cells failed"));
   EXPECT_EQ(query("failed.sqlite", "SELECT count(*) FROM failures"), 2);
   ASSERT_EQ(run(sweep_, "failed.sqlite", {"--retry", "failed"}), 0) << log("failed.sqlite");
   EXPECT_EQ(query("failed.sqlite", "SELECT count(*) FROM failures"), 0);
@@ -285,6 +286,14 @@ TEST_F(SweepReliability, ADryRunSaysWhatItTakesAndAListNamesEveryCell) {
       HasSubstr("0 to run, 72 stored"));
   const std::string list = output_of("run '" + config + "' --list --filter '/vt/.*/snapkv/32$'");
   EXPECT_EQ(std::count(list.begin(), list.end(), '\n'), kSamples);
+}
+
+TEST_F(SweepReliability, WrongFlagsAreRefusedBeforeAnythingRuns) {
+  EXPECT_NE(run(sweep_, "flags.sqlite", {"--show-prompt", "-1"}), 0);
+  EXPECT_THAT(log("flags.sqlite"), HasSubstr("counted from 0"));
+  EXPECT_NE(run(sweep_, "flags.sqlite", {"--filter", std::string(100'000, 'a')}), 0);
+  EXPECT_THAT(log("flags.sqlite"), HasSubstr("at most 2000"));
+  EXPECT_FALSE(std::filesystem::exists(file("flags.sqlite")));
 }
 
 }  // namespace

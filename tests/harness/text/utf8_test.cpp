@@ -1,6 +1,10 @@
 #include "harness/text/utf8.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
+
+#include "harness/base/files.h"
+#include "harness/base/status.h"
+#include "harness/text/text_file.h"
 
 namespace kvlab {
 namespace {
@@ -22,6 +26,15 @@ TEST(Utf8, InvalidPartsBecomeReplacementCharactersAsInPython) {
   EXPECT_EQ(to_valid_utf8("\xF0\x9F\x98"), r);
   EXPECT_EQ(to_valid_utf8("\xC0\xAF"), r + r);
   EXPECT_EQ(to_valid_utf8("\xF4\x90\x80\x80"), r + r + r + r);
+}
+
+TEST(Utf8, AFileThatIsNotUtf8IsRefusedWithItsFirstWrongByte) {
+  const auto path = std::filesystem::path(::testing::TempDir()) / "kvlab_utf8.txt";
+  ASSERT_TRUE(write_file(path, "\u00e9 \uFFFD good").ok());
+  EXPECT_EQ(read_utf8_file(path).value(), "\u00e9 \uFFFD good");
+  ASSERT_TRUE(write_file(path, "\u00e9 \uFFFD bad \xE2\x82").ok());
+  EXPECT_THAT(message_of(read_utf8_file(path).status()),
+              ::testing::HasSubstr(path.string() + ": not UTF-8 from byte 11 on"));
 }
 
 }  // namespace

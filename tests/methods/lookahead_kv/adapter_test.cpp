@@ -62,6 +62,27 @@ TEST_F(AdapterFile, WhatIsSavedIsLoaded) {
   EXPECT_EQ(loaded->metadata().at("base_model"), "tiny");
 }
 
+TEST_F(AdapterFile, MetadataNumbersAreReadWholeOrRefused) {
+  const auto adapter = LookaheadAdapter::initialise(config_, LookaheadShape::paper(), {}, 3);
+  ASSERT_TRUE(adapter->save(path_, config_, at::kFloat, {}).ok());
+  const std::string good = read_file(path_).value();
+  const std::pair<std::string, std::vector<std::string>> faults[] = {
+      {R"("lora_alpha":"32")", {"3x", "0x", "  "}},
+      {R"("num_lookahead_tokens":"32")", {"3.", "-1"}}};
+  for (const auto& [entry, values] : faults) {
+    const size_t at = good.find(entry);
+    ASSERT_NE(at, std::string::npos) << entry;
+    for (const std::string& value : values) {
+      std::string bad = good;
+      bad.replace(at + entry.size() - 3, 2, value);
+      ASSERT_TRUE(write_file(path_, bad).ok());
+      EXPECT_THAT(message_of(LookaheadAdapter::load(path_, config_, {}).status()),
+                  ::testing::HasSubstr(path_.string()))
+          << entry << " " << value;
+    }
+  }
+}
+
 // The CPU's kernel against the differentiable form, on columns of a wider output.
 TEST_F(AdapterFile, ALoadedAdapterAddsItsDelta) {
   const auto adapter = LookaheadAdapter::initialise(config_, LookaheadShape::paper(), {}, 3);
