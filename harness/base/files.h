@@ -15,9 +15,9 @@ namespace kvlab {
 
 absl::StatusOr<std::string> read_file(const std::filesystem::path& path);
 
-// Writes beside `path`, or beside what it links to, and renames over it, so that a reader, a kill or
-// a full disk never leaves a partial file. A device or pipe is written to. Creates missing parent
-// folders.
+// Writes beside `path`, or beside what it links to, and renames over it, so that a reader, a kill
+// or a full disk never leaves a partial file. A device or pipe is written to. Creates missing
+// parent folders.
 absl::Status write_file(const std::filesystem::path& path, std::string_view contents);
 
 // A read-only memory map of a whole file. In-place writes through it fault.

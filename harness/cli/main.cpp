@@ -36,7 +36,7 @@ int main(int argc, char** argv) {
   absl::Status status;
   try {
     status = action();
-  } catch (const std::exception& error) {        // out of memory, output that cannot be written
+  } catch (const std::exception& error) {   // out of memory, output that cannot be written
     const std::string what = error.what();  // LibTorch's goes on with a stack trace
     status = absl::InternalError(what.substr(0, what.find("\nException raised from")));
   }
