@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <memory>
 #include <optional>
 
@@ -49,7 +50,7 @@ absl::StatusOr<double> parse_duration(const std::string& text) {
   }
   const std::string unit = text.substr(used);
   const double factor = unit == "h" ? 3600 : unit == "m" ? 60 : unit.empty() || unit == "s" ? 1 : 0;
-  if (used == 0 || factor == 0 || value <= 0) {
+  if (used == 0 || factor == 0 || !std::isfinite(value) || value <= 0) {
     return invalid_argument("--max-time \"{}\": give seconds, or a number with s, m or h", text);
   }
   return value * factor;

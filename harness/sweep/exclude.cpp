@@ -1,5 +1,9 @@
 #include "harness/sweep/exclude.h"
 
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 #include "harness/base/status.h"
 #include "harness/sweep/budget_spec.h"
 
@@ -56,7 +60,9 @@ absl::StatusOr<CellFilter> CellFilter::make(const std::vector<Json>& exclude,
                             pattern.size(), kMaxPatternLength);
   }
   CellFilter filter;
-  filter.exclude_ = exclude;
+  for (const Json& rule : exclude) {
+    filter.exclude_.push_back({.wanted = rule});
+  }
   filter.has_pattern_ = !pattern.empty();
   try {
     filter.pattern_ = std::regex(pattern);
@@ -67,18 +73,40 @@ absl::StatusOr<CellFilter> CellFilter::make(const std::vector<Json>& exclude,
   return filter;
 }
 
-bool CellFilter::keeps(const CellFacts& facts) const {
-  for (const Json& rule : exclude_) {
+bool CellFilter::keeps(const CellFacts& facts) {
+  bool excluded = false;
+  for (Rule& rule : exclude_) {
     bool all = true;
-    for (const auto& [key, wanted] : rule.items()) {
-      all = all && rule_matches(wanted, fact(facts, key));
+    for (const auto& [key, wanted] : rule.wanted.items()) {
+      const std::string actual = fact(facts, key);
+      all = all && rule_matches(wanted, actual);
+      seen_[key].insert(actual);
     }
-    if (all) {
-      return false;
-    }
+    rule.matched = rule.matched || all;
+    excluded = excluded || all;
   }
-  return !has_pattern_ || std::regex_search(facts.path(facts.method), pattern_) ||
-         std::regex_search(facts.path(facts.label), pattern_);
+  return !excluded &&
+         (!has_pattern_ || std::regex_search(facts.path(facts.method), pattern_) ||
+          (facts.label != facts.method && std::regex_search(facts.path(facts.label), pattern_)));
+}
+
+absl::Status CellFilter::check_rules() const {
+  for (size_t i = 0; i < exclude_.size(); ++i) {
+    const Json& rule = exclude_[i].wanted;
+    if (exclude_[i].matched) {
+      continue;
+    }
+    for (const auto& [key, wanted] : rule.items()) {
+      const std::set<std::string>& values = seen_.at(key);
+      if (std::none_of(values.begin(), values.end(),
+                       [&](const std::string& value) { return rule_matches(wanted, value); })) {
+        return invalid_argument("exclude[{}]: no cell has \"{}\": {}; there are: {}", i, key,
+                                dump_json(wanted), fmt::join(values, ", "));
+      }
+    }
+    return invalid_argument("exclude[{}]: no cell has all of {}", i, dump_json(rule));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace kvlab

@@ -3,7 +3,9 @@
 
 #include <absl/status/statusor.h>
 
+#include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,10 +37,19 @@ class CellFilter final {
   static absl::StatusOr<CellFilter> make(const std::vector<Json>& exclude,
                                          const std::string& pattern);
 
-  bool keeps(const CellFacts& facts) const;
+  // Whether the cell runs. Remembers what it was shown for check_rules().
+  bool keeps(const CellFacts& facts);
+
+  // An error for a rule that none of the cells matched, with the values there were.
+  absl::Status check_rules() const;
 
  private:
-  std::vector<Json> exclude_;
+  struct Rule {
+    Json wanted;
+    bool matched = false;
+  };
+  std::vector<Rule> exclude_;
+  std::map<std::string, std::set<std::string>> seen_;  // the cells' values, by key
   bool has_pattern_ = false;
   std::regex pattern_;
 };

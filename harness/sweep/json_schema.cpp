@@ -1,5 +1,7 @@
 #include "harness/sweep/json_schema.h"
 
+#include <fmt/ranges.h>
+
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
@@ -8,30 +10,19 @@
 
 #include "harness/base/check.h"
 #include "harness/base/status.h"
+#include "harness/sweep/schema_message.h"
 #include "harness/sweep/sweep_schema_text.h"
 
 namespace kvlab {
 namespace {
 
-// "<root>[methods][0]" as users write paths: "methods[0]".
-std::string readable_path(const std::string& context) {
-  std::string path;
-  for (size_t i = context.find('['); i != std::string::npos && i < context.size();) {
-    const size_t close = context.find(']', i);
-    if (close == std::string::npos) {
-      break;
-    }
-    const std::string part = context.substr(i + 1, close - i - 1);
-    const bool is_index =
-        !part.empty() && part.find_first_not_of("0123456789") == std::string::npos;
-    if (is_index) {
-      path += "[" + part + "]";
-    } else {
-      path += (path.empty() ? "" : ".") + part;
-    }
-    i = context.find('[', close);
+// {"<root>", "[methods]", "[0]"} as the place {"methods", "0"}.
+JsonPlace place_of(const std::vector<std::string>& context) {
+  JsonPlace place;
+  for (size_t i = 1; i < context.size(); ++i) {
+    place.push_back(context[i].substr(1, context[i].size() - 2));
   }
-  return path.empty() ? "the file" : path;
+  return place;
 }
 
 }  // namespace
@@ -51,21 +42,16 @@ absl::Status check_schema(const Json& value, const Json& schema, std::string_vie
   } catch (const std::exception& error) {
     return invalid_argument("{}: cannot be checked: {}", origin, error.what());
   }
-  // valijson reports the innermost cause first.
-  std::string text;
-  valijson::ValidationResults::Error error;
-  while (results.popError(error)) {
-    std::string context;
-    for (const std::string& part : error.context) {
-      context += part;
-    }
-    const std::string line =
-        fmt::format("\n  at {}: {}", readable_path(context), error.description);
-    if (text.find(line) == std::string::npos) {
-      text += line;
-    }
+  std::vector<JsonPlace> places;
+  for (const auto& error : results) {
+    places.push_back(place_of(error.context));
   }
-  return invalid_argument("{}: not a valid file:{}", origin, text);
+  const std::vector<std::string> complaints = schema_complaints(value, schema, places);
+  if (complaints.empty()) {
+    return invalid_argument("{}: not a valid file: {}", origin, results.begin()->description);
+  }
+  return invalid_argument("{}: {}{}", origin, complaints.size() > 1 ? "\n  " : "",
+                          fmt::join(complaints, "\n  "));
 }
 
 const Json& sweep_schema() {

@@ -10,8 +10,8 @@
 
 namespace kvlab {
 
-// Checks `value` against `schema`. The error names `origin`, the path of every offending value
-// (outermost last) and what the schema expected there.
+// Checks `value` against `schema`. The error names `origin`, every place at fault and what is
+// allowed there (schema_message.h).
 absl::Status check_schema(const Json& value, const Json& schema, std::string_view origin);
 
 // The schema of sweep files (harness/sweep/sweep.schema.json, built in).

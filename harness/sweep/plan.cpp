@@ -1,7 +1,10 @@
 #include "harness/sweep/plan.h"
 
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "benchmarks/registry.h"
@@ -113,11 +116,20 @@ std::string protocol_name(const Json& protocol, const std::string& benchmark) {
                                                                          : benchmark;
 }
 
+// What planning goes by, and what it has seen of the sweep on its way.
+struct Planning {
+  const SweepConfig& config;
+  const std::vector<Arm>& arms;
+  CellFilter filter;
+  std::set<std::string> tasks;
+  // Model, protocol, dataset and key of every sample, to the entry of "benchmarks" that has it.
+  std::map<std::tuple<std::string, std::string, std::string, std::string>, size_t> samples;
+};
+
 // Decides what runs of one sample and gives every cell its key.
-void plan_cells(const std::vector<Arm>& arms, const CellFilter& filter, const ModelPlan& model,
-                PlannedSample& planned) {
-  for (size_t i = 0; i < arms.size(); ++i) {
-    const Arm& arm = arms[i];
+void plan_cells(Planning& planning, const ModelPlan& model, PlannedSample& planned) {
+  for (size_t i = 0; i < planning.arms.size(); ++i) {
+    const Arm& arm = planning.arms[i];
     const CellFacts facts{.model = model.model.name,
                           .benchmark = planned.sample.benchmark,
                           .task = planned.sample.task,
@@ -126,7 +138,7 @@ void plan_cells(const std::vector<Arm>& arms, const CellFilter& filter, const Mo
                           .label = arm.method.label,
                           .budget = arm.budget_text(),
                           .question_aware = arm.question_aware};
-    if (!filter.keeps(facts)) {
+    if (!planning.filter.keeps(facts)) {
       continue;
     }
     PlannedArm cell;
@@ -149,9 +161,9 @@ void plan_cells(const std::vector<Arm>& arms, const CellFilter& filter, const Mo
   }
 }
 
-absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec, size_t index,
-                            const std::vector<Arm>& arms, const CellFilter& filter,
-                            ModelPlan& model) {
+absl::Status plan_benchmark(Planning& planning, size_t index, ModelPlan& model) {
+  const SweepConfig& config = planning.config;
+  const BenchmarkSpec& spec = config.benchmarks[index];
   const std::string place = fmt::format("{}: benchmarks[{}]", config.path.string(), index);
   auto found = find_benchmark(spec.name);
   if (!found.ok()) {
@@ -168,6 +180,13 @@ absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec
     return with_context(samples.status(), place);
   }
   for (Sample& sample : *samples) {
+    planning.tasks.insert(sample.task);
+    const auto [other, is_new] = planning.samples.emplace(
+        std::tuple(model.model.hash, model.protocols.back().hash, sample.dataset, sample.key),
+        index);
+    if (!is_new) {
+      return invalid_argument("{}: {} is in benchmarks[{}] too", place, sample.key, other->second);
+    }
     PlannedSample planned;
     planned.benchmark = benchmark;
     planned.protocol = model.protocols.size() - 1;
@@ -194,12 +213,27 @@ absl::Status plan_benchmark(const SweepConfig& config, const BenchmarkSpec& spec
           place, model.dir.filename().string());
     }
     planned.stop_ids = std::move(*stop_ids);
-    plan_cells(arms, filter, model, planned);
+    plan_cells(planning, model, planned);
     if (planned.arms.empty()) {
       continue;
     }
-    KVLAB_RETURN_IF_ERROR(check_positions(config, model, arms, planned));
+    KVLAB_RETURN_IF_ERROR(check_positions(config, model, planning.arms, planned));
     model.samples.push_back(std::move(planned));
+  }
+  return absl::OkStatus();
+}
+
+// A rule or a band for what the sweep does not have is a slip of the pen.
+absl::Status check_names(const Planning& planning) {
+  const std::string origin = planning.config.path.string();
+  if (absl::Status status = planning.filter.check_rules(); !status.ok()) {
+    return with_context(status, origin);
+  }
+  for (const auto& [task, band] : planning.config.sanity_bands) {
+    if (!planning.tasks.contains(task)) {
+      return invalid_argument("{}: sanity.bands: the sweep has no task \"{}\"; it has {}", origin,
+                              task, fmt::join(planning.tasks, ", "));
+    }
   }
   return absl::OkStatus();
 }
@@ -238,18 +272,24 @@ absl::StatusOr<SweepPlan> make_plan(const SweepConfig& config, const PlanOptions
   SweepPlan plan;
   plan.config = config;
   KVLAB_ASSIGN_OR_RETURN(plan.arms, make_arms(config));
-  KVLAB_ASSIGN_OR_RETURN(const CellFilter filter, CellFilter::make(config.exclude, options.filter));
+  KVLAB_ASSIGN_OR_RETURN(CellFilter filter, CellFilter::make(config.exclude, options.filter));
+  Planning planning{.config = config, .arms = plan.arms, .filter = std::move(filter)};
   for (const std::filesystem::path& dir : config.models) {
     KVLAB_ASSIGN_OR_RETURN(ModelPlan model, open_model(config, dir));
+    for (const ModelPlan& other : plan.models) {
+      if (other.model.hash == model.model.hash) {
+        return invalid_argument("{}: model: {} stands twice", config.path.string(), dir.string());
+      }
+    }
     KVLAB_RETURN_IF_ERROR(check_arms(config, plan.arms, model));
     for (size_t i = 0; i < config.benchmarks.size(); ++i) {
-      KVLAB_RETURN_IF_ERROR(
-          plan_benchmark(config, config.benchmarks[i], i, plan.arms, filter, model));
+      KVLAB_RETURN_IF_ERROR(plan_benchmark(planning, i, model));
     }
     order_round_robin(model.samples);
     keep_shard(options, model.samples);
     plan.models.push_back(std::move(model));
   }
+  KVLAB_RETURN_IF_ERROR(check_names(planning));
   for (const ModelPlan& model : plan.models) {
     if (!model.samples.empty()) {
       return plan;

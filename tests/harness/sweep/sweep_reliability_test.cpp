@@ -293,6 +293,10 @@ TEST_F(SweepReliability, WrongFlagsAreRefusedBeforeAnythingRuns) {
   EXPECT_THAT(log("flags.sqlite"), HasSubstr("counted from 0"));
   EXPECT_NE(run(sweep_, "flags.sqlite", {"--filter", std::string(100'000, 'a')}), 0);
   EXPECT_THAT(log("flags.sqlite"), HasSubstr("at most 2000"));
+  for (const char* duration : {"nan", "inf", "-1", "3d", "h"}) {
+    EXPECT_NE(run(sweep_, "flags.sqlite", {"--max-time", duration}), 0);
+    EXPECT_THAT(log("flags.sqlite"), HasSubstr("give seconds"));
+  }
   EXPECT_FALSE(std::filesystem::exists(file("flags.sqlite")));
 }
 

@@ -126,7 +126,30 @@ TEST_F(SweepRun, BadSweepsAreRefusedBeforeAnythingRuns) {
   bad["methods"] = {{{"name", "snapkv"}, {"params", {{"windw", 3}}}}};
   EXPECT_NE(run(bad, "c.sqlite"), 0);
   EXPECT_THAT(log("c.sqlite"), HasSubstr("windw"));
+  bad = sweep_;
+  bad["benchmarks"].push_back(bad["benchmarks"][0]);
+  EXPECT_NE(run(bad, "d.sqlite"), 0);
+  EXPECT_THAT(log("d.sqlite"), HasSubstr("is in benchmarks[0] too"));
+  bad = sweep_;
+  bad["model"] = {sweep_["model"], sweep_["model"]};
+  EXPECT_NE(run(bad, "e.sqlite"), 0);
+  EXPECT_THAT(log("e.sqlite"), HasSubstr("stands twice"));
   EXPECT_FALSE(std::filesystem::exists(file("a.sqlite")));
+}
+
+TEST_F(SweepRun, NamesThatTheSweepDoesNotHaveAreRefused) {
+  Json bad = sweep_;
+  bad["exclude"] = {{{"method", "full"}}, {{"method", "snapkw"}}};
+  EXPECT_NE(run(bad, "a.sqlite"), 0);
+  EXPECT_THAT(log("a.sqlite"),
+              ::testing::AllOf(HasSubstr("exclude[1]"), HasSubstr("snapkw"), HasSubstr("snapkv")));
+  bad["exclude"] = {{{"method", "full"}, {"budget", 64}}};
+  EXPECT_NE(run(bad, "b.sqlite"), 0);
+  EXPECT_THAT(log("b.sqlite"), HasSubstr("exclude[0]: no cell has all of"));
+  bad = sweep_;
+  bad["sanity"] = {{"bands", {{"niah", {0, 100}}}}};
+  EXPECT_NE(run(bad, "c.sqlite"), 0);
+  EXPECT_THAT(log("c.sqlite"), HasSubstr("no task \"niah\"; it has"));
 }
 
 }  // namespace
