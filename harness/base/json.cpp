@@ -39,6 +39,10 @@ absl::StatusOr<Json> parse_json(std::string_view text, std::string_view origin,
   if (is_too_deep(text)) {
     return invalid_argument("{}: not usable JSON: nested deeper than {} levels", origin, kMaxDepth);
   }
+  if (const size_t at = text.find('\0'); at != std::string_view::npos) {
+    // The parser would take it for the end.
+    return invalid_argument("{}: not valid JSON: a zero byte at {}", origin, at);
+  }
   std::vector<std::set<std::string>> keys;  // one set per open object
   std::string duplicate;
   const auto watch_keys = [&](int /*depth*/, Json::parse_event_t event, Json& value) {

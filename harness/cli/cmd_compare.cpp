@@ -113,7 +113,8 @@ void add_compare_command(CLI::App& app, CommandAction& action) {
   command->add_option("--format", flags->format, "text, markdown, csv, latex or html")
       ->capture_default_str();
   command->add_option("--resamples", flags->options.resamples, "Bootstrap resamples")
-      ->capture_default_str();
+      ->capture_default_str()
+      ->check(CLI::Range(1, 1'000'000));
   command->add_option("--seed", flags->options.seed, "Seed of resampling")->capture_default_str();
   command
       ->add_option("--differing", flags->options.examples,

@@ -7,7 +7,8 @@
 
 namespace kvlab {
 
-// Standard output, all of it. Errors: it cannot take everything (a full disk).
+// To standard output, with what was printed before. Errors: it cannot take everything (a full
+// disk).
 absl::Status print_output(std::string_view text);
 
 }  // namespace kvlab

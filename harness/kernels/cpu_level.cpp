@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 
 #if defined(KVLAB_X86_64) && defined(__linux__)
 #include <cpuid.h>
@@ -11,6 +10,7 @@
 #endif
 
 #include "harness/base/check.h"
+#include "harness/kernels/environment.h"
 
 namespace kvlab {
 namespace {
@@ -68,12 +68,8 @@ bool pair_products_are_fast() {
 
 CpuLevel initial_level() {
   const std::vector<CpuLevel> levels = supported_cpu_levels();
-  if (const char* name = std::getenv("KVLAB_CPU_LEVEL"); name != nullptr) {
-    for (const CpuLevel level : levels) {
-      if (cpu_level_name(level) == name) {
-        return level;
-      }
-    }
+  if (const auto level = cpu_level_from_environment()) {
+    return *level;
   }
   return levels.back() == CpuLevel::kAvx512Widen && pair_products_are_fast() ? CpuLevel::kAvx512
                                                                              : levels.back();

@@ -26,8 +26,7 @@ std::vector<CpuLevel> supported_cpu_levels();
 
 // The level in use: the fastest supported (where there are no tiles, Intel's cores take four times
 // as long for a pair product as for a float32 product, AMD's the same time), unless the environment
-// variable KVLAB_CPU_LEVEL names another (an unknown or unsupported name is ignored) or
-// set_cpu_level was called.
+// variable KVLAB_CPU_LEVEL names another (environment.h) or set_cpu_level was called.
 CpuLevel cpu_level();
 
 // For tests and benchmarks; the level must be a supported one. Not while a kernel runs.

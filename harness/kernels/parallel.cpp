@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cstdlib>
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <string_view>
 
 #include "harness/base/check.h"
+#include "harness/kernels/environment.h"
 #include "harness/kernels/own_pool.h"
 #if defined(KVLAB_OPENMP)
 #include "harness/kernels/openmp_pool.h"
@@ -20,11 +19,8 @@ namespace kvlab {
 namespace {
 
 int initial_threads() {
-  if (const char* text = std::getenv("KVLAB_THREADS"); text != nullptr) {
-    const int threads = std::atoi(text);
-    if (threads >= 1) {
-      return std::min(threads, kMaxThreads);
-    }
+  if (const auto threads = threads_from_environment()) {
+    return *threads;
   }
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
@@ -36,9 +32,7 @@ int initial_threads() {
 
 ThreadPool initial_pool() {
 #if defined(KVLAB_OPENMP)
-  const char* text = std::getenv("KVLAB_THREAD_POOL");
-  return text != nullptr && std::string_view(text) == "shared" ? ThreadPool::kShared
-                                                               : ThreadPool::kOwn;
+  return thread_pool_from_environment().value_or(ThreadPool::kOwn);
 #else
   return ThreadPool::kOwn;
 #endif

@@ -9,7 +9,7 @@ namespace kvlab {
 constexpr int kMaxThreads = 256;
 
 // Threads that kernels use, the calling one included. Starts as the environment variable
-// KVLAB_THREADS, else the number of CPUs this process may run on.
+// KVLAB_THREADS (environment.h), else the number of CPUs this process may run on.
 int kernel_threads();
 void set_kernel_threads(int threads);  // at least 1; not while a kernel runs
 

@@ -156,14 +156,47 @@ TEST_F(ReadingCommands, ErrorsAreOneLineAndANonZeroExit) {
   }
 }
 
-TEST_F(ReadingCommands, AFullDiskIsAnErrorOfTheReport) {
-  for (const std::string command : {"report", "show --sample ruler/vt/4096/0"}) {
+TEST_F(ReadingCommands, AFullDiskIsAnErrorOfEveryCommandThatPrints) {
+  for (const std::string& command :
+       {"report '" + db_ + "'", "show --sample ruler/vt/4096/0 '" + db_ + "'",
+        std::string("list methods"), std::string("predict")}) {
     const std::string error = (folder_.path() / "error.txt").string();
-    const int status = std::system(
-        fmt::format("'{}' {} '{}' >/dev/full 2>'{}'", KVLAB_BINARY, command, db_, error).c_str());
+    const int status =
+        std::system(fmt::format("'{}' {} >/dev/full 2>'{}'", KVLAB_BINARY, command, error).c_str());
     EXPECT_EQ(WEXITSTATUS(status), 1) << command;
     EXPECT_THAT(read_file(error).value_or(""), HasSubstr("cannot write the output"));
   }
+}
+
+// Runs the program and gives what it says on either stream.
+std::string said_by(const std::string& command, const std::filesystem::path& folder,
+                    int expected_status) {
+  const std::string out = (folder / "said.txt").string();
+  const int status = std::system(fmt::format("{} >'{}' 2>&1", command, out).c_str());
+  EXPECT_EQ(WEXITSTATUS(status), expected_status) << command;
+  return read_file(out).value_or("");
+}
+
+TEST_F(ReadingCommands, AnUnknownCommandNamesThoseThereAre) {
+  const std::string program = fmt::format("'{}' ", KVLAB_BINARY);
+  EXPECT_THAT(said_by(program + "bogus", folder_.path(), 106), HasSubstr(" run report compare "));
+  EXPECT_THAT(said_by(program + "list bogus", folder_.path(), 106),
+              HasSubstr("benchmarks methods"));
+}
+
+TEST_F(ReadingCommands, AWrongEnvironmentVariableIsNamedWithItsChoices) {
+  for (const auto& [setting, choices] : std::vector<std::pair<std::string, std::string>>{
+           {"KVLAB_THREADS=two", "a number from 1 to 256"},
+           {"KVLAB_THREADS=0", "a number from 1 to 256"},
+           {"KVLAB_THREADS=257", "a number from 1 to 256"},
+           {"KVLAB_CPU_LEVEL=avx521", "reference, portable"},
+           {"KVLAB_THREAD_POOL=mine", "own or shared"}}) {
+    EXPECT_THAT(
+        said_by(fmt::format("{} '{}' list methods", setting, KVLAB_BINARY), folder_.path(), 1),
+        AllOf(HasSubstr(setting + " is not allowed"), HasSubstr(choices)));
+  }
+  said_by(fmt::format("KVLAB_THREADS=2 KVLAB_CPU_LEVEL= '{}' list methods", KVLAB_BINARY),
+          folder_.path(), 0);
 }
 
 }  // namespace

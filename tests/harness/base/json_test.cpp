@@ -18,6 +18,13 @@ TEST(Json, SyntaxErrorsNameTheOrigin) {
   EXPECT_THAT(message_of(parse_json("{", "sweep.json").status()), HasSubstr("sweep.json"));
 }
 
+TEST(Json, ZeroBytesAreNotTheEnd) {
+  using std::string_view_literals::operator""sv;
+  for (const std::string_view text : {"{}\0"sv, "{}\0{"sv, "\0"sv, "[1,\0 2]"sv}) {
+    EXPECT_THAT(message_of(parse_json(text, "x").status()), HasSubstr("zero byte"));
+  }
+}
+
 TEST(Json, TypedAccessNamesMissingAndMistypedKeys) {
   const Json object = parse_json(R"({"n": 3, "s": "x", "z": null})", "o").value();
   EXPECT_EQ(json_get<int64_t>(object, "n", "o").value(), 3);
