@@ -66,19 +66,33 @@ inline void store_panel(const PackedLinearArgs& args, int64_t row, int64_t panel
   std::memcpy(out, narrow, count * sizeof(BFloat16));
 }
 
+// A tile among the `count` that share a panel and, each its part, ask for the next panels' weights.
+struct TileOfPanel {
+  int64_t index = 0;
+  int64_t count = 1;
+};
+
 // x: the tile's first row as floats, `stride` to the next.
 template <bool kPairs, int kRows, int kPanels>
 void multiply_tile(const PackedLinearArgs& args, const float* x, int64_t stride, int64_t row,
-                   int64_t panel) {
+                   int64_t panel, TileOfPanel tile) {
   const int64_t panel_bytes = args.steps * kStepBytes;
   const char* weights = args.packed + panel * panel_bytes;
+  const int64_t ahead_bytes = kStepBytes / tile.count;
+  const char* ahead = weights + kPanels * panel_bytes + tile.index * args.steps * ahead_bytes;
   PanelSums<kRows, kPanels> sums = {};
-  IntVec upper_half = IntVec{} + kUpperHalf;
+  const IntVec upper_half_constant = IntVec{} + kUpperHalf;
+  const IntVec* upper_half = &upper_half_constant;
   for (int64_t step = 0; step < args.steps; ++step, weights += kStepBytes) {
+    for (int p = 0; p < kPanels; ++p) {
+      bring_near(ahead + p * panel_bytes, kStepBytes);
+    }
+    ahead += ahead_bytes;
     Vec w[kPanels][kVecsOf16];
     if constexpr (kPairs) {
-      // Stays in memory: in a register it would push out a sum.
-      asm("" : "+m"(upper_half));
+      // Read from memory each time, for all that the compiler knows: in a register the constant
+      // would push out a sum.
+      asm("" : "+r"(upper_half));
 #pragma GCC unroll 2
       for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 4
@@ -91,7 +105,7 @@ void multiply_tile(const PackedLinearArgs& args, const float* x, int64_t stride,
       for (int p = 0; p < kPanels; ++p) {
 #pragma GCC unroll 4
         for (int v = 0; v < kVecsOf16; ++v) {
-          w[p][v] = widen_odd(weights + p * panel_bytes + v * kVecBytes, upper_half);
+          w[p][v] = widen_odd(weights + p * panel_bytes + v * kVecBytes, *upper_half);
         }
       }
       add_products<kRows, kPanels>(x + 2 * step + 1, stride, w, sums);
@@ -114,134 +128,45 @@ void multiply_tile(const PackedLinearArgs& args, const float* x, int64_t stride,
   }
 }
 
-// Input features that more rows than one tile take at a time: their weights, widened, and a tile's
-// inputs stay in the first-level cache.
-constexpr int64_t kSharedFeatures = 192;
-
-// Sums of a few features for many rows: a panel of bfloat16 is widened once for all of them.
-class SharedPanel final {
- public:
-  // scratch: scratch_floats(rows) of them.
-  SharedPanel(int64_t rows, float* scratch)
-      : rows_(rows), sums_(scratch), wide_(scratch + rows * kPanelWidth) {}
-
-  static constexpr int64_t scratch_floats(int64_t rows) {
-    return (rows + kSharedFeatures) * kPanelWidth;
-  }
-
-  // x: the rows as floats, from the first feature on, `stride` to the next row.
-  void multiply(const PackedLinearArgs& args, const float* x, int64_t stride, int64_t row_begin,
-                int64_t panel) {
-    const char* weights = args.packed + panel * args.steps * kStepBytes;
-    const bool pairs = args.type == ElementType::kBFloat16;
-    const int64_t features = pairs ? 2 * args.steps : args.steps;
-    std::memset(sums_, 0, rows_ * kPanelWidth * sizeof(float));
-    const int64_t features_per_step = pairs ? 2 : 1;
-    for (int64_t k = 0; k < features; k += kSharedFeatures) {
-      const int64_t count = features - k < kSharedFeatures ? features - k : kSharedFeatures;
-      const int64_t steps = count / features_per_step;
-      const char* these = weights + k / features_per_step * kStepBytes;
-      if (pairs) {
-        widen_features(these, steps);
-      }
-      // The next weights, maybe the next panel's, come near meanwhile.
-      add(x + k, stride, pairs ? wide_ : reinterpret_cast<const float*>(these), count,
-          these + steps * kStepBytes, steps * kStepBytes);
-    }
-    for (int64_t r = 0; r < rows_; ++r) {
-      Vec sums[kVecsOf16];
-      for (int v = 0; v < kVecsOf16; ++v) {
-        sums[v] = vec_load(sums_ + r * kPanelWidth + v * kVecFloats);
-      }
-      store_panel(args, row_begin + r, panel, sums);
-    }
-  }
-
- private:
-  void widen_features(const char* pairs, int64_t steps) {
-    float* even = wide_;
-    for (int64_t step = 0; step < steps; ++step, pairs += kStepBytes, even += 2 * kPanelWidth) {
-      for (int v = 0; v < kVecsOf16; ++v) {
-        vec_store(even + v * kVecFloats, widen_even(pairs + v * kVecBytes));
-        vec_store(even + kPanelWidth + v * kVecFloats,
-                  widen_odd(pairs + v * kVecBytes, IntVec{} + kUpperHalf));
-      }
-    }
-  }
-
-  void add(const float* x, int64_t stride, const float* weights, int64_t count, const char* next,
-           int64_t next_bytes) {
-    const int64_t bytes_per_row = (next_bytes / rows_ + 63) / 64 * 64;
-    for_each_vec_tile(rows_, [&]<int kRows>(int64_t first) {
-      bring_near(next + first * bytes_per_row, kRows * bytes_per_row);
-      float* place = sums_ + first * kPanelWidth;
-      Vec sums[kRows][kVecsOf16];
-      for (int r = 0; r < kRows; ++r) {
-        for (int v = 0; v < kVecsOf16; ++v) {
-          sums[r][v] = vec_load(place + r * kPanelWidth + v * kVecFloats);
-        }
-      }
-      add_tile_products<kRows>(x + first * stride, stride, weights, count, sums);
-      for (int r = 0; r < kRows; ++r) {
-        for (int v = 0; v < kVecsOf16; ++v) {
-          vec_store(place + r * kPanelWidth + v * kVecFloats, sums[r][v]);
-        }
-      }
-    });
-  }
-
-  const int64_t rows_;
-  float* sums_;  // [rows, kPanelWidth]
-  float* wide_;  // [kSharedFeatures, kPanelWidth]
-};
-
-// x: the block's rows as floats. shared_scratch: SharedPanel::scratch_floats(rows).
+// x: the block's rows as floats.
 template <bool kPairs>
-void multiply_block(const PackedLinearArgs& args, const float* x, int64_t stride,
-                    float* shared_scratch, int64_t row_begin, int64_t row_end, int64_t panel_begin,
-                    int64_t panel_end) {
+void multiply_block(const PackedLinearArgs& args, const float* x, int64_t stride, int64_t row_begin,
+                    int64_t row_end, int64_t panel_begin, int64_t panel_end) {
   // So few rows leave registers for two panels, whose sums hide each other's delay.
-  constexpr int kTwoPanelRows = kVecTileRows / 2;
+  constexpr int kTwoPanelRows = kVecTileRows / 3;
   const int64_t rows = row_end - row_begin;
   int64_t panel = panel_begin;
-  if (rows > kVecTileRows) {
-    SharedPanel shared(rows, shared_scratch);
-    for (; panel < panel_end; ++panel) {
-      shared.multiply(args, x, stride, row_begin, panel);
-    }
-    return;
-  }
   if (rows <= kTwoPanelRows) {
     for (; panel + 2 <= panel_end; panel += 2) {
       with_tile_rows<kTwoPanelRows>(rows, [&]<int kRows>() {
-        multiply_tile<kPairs, kRows, 2>(args, x, stride, row_begin, panel);
+        multiply_tile<kPairs, kRows, 2>(args, x, stride, row_begin, panel, {});
       });
     }
   }
+  // The rows' tiles take a panel one after the other: it comes from memory once.
   for (; panel < panel_end; ++panel) {
-    with_tile_rows<kVecTileRows>(rows, [&]<int kRows>() {
-      multiply_tile<kPairs, kRows, 1>(args, x, stride, row_begin, panel);
+    TileOfPanel tile = {.index = 0, .count = num_vec_tiles(rows)};
+    for_each_vec_tile(rows, [&]<int kRows>(int64_t first) {
+      multiply_tile<kPairs, kRows, 1>(args, x + first * stride, stride, row_begin + first, panel,
+                                      tile);
+      ++tile.index;
     });
   }
 }
 
 void packed_linear_block(const PackedLinearArgs& args, int64_t row_begin, int64_t row_end,
                          int64_t panel_begin, int64_t panel_end) {
-  const int64_t rows = row_end - row_begin;
-  const bool pairs = args.type == ElementType::kBFloat16;
-  const int64_t stride = 2 * args.steps;
-  const int64_t wide_floats = pairs ? rows * stride : 0;
-  auto* scratch = static_cast<float*>(
-      thread_scratch(1, (wide_floats + SharedPanel::scratch_floats(rows)) * sizeof(float)));
-  float* shared = scratch + wide_floats;
-  if (!pairs) {
+  if (args.type == ElementType::kFloat32) {
     multiply_block<false>(args,
                           reinterpret_cast<const float*>(args.x + row_begin * args.x_row_bytes),
-                          args.x_row_bytes / static_cast<int64_t>(sizeof(float)), shared, row_begin,
+                          args.x_row_bytes / static_cast<int64_t>(sizeof(float)), row_begin,
                           row_end, panel_begin, panel_end);
     return;
   }
   // Rows as floats, zero beyond an odd end.
+  const int64_t stride = 2 * args.steps;
+  auto* scratch = static_cast<float*>(
+      thread_scratch(1, (row_end - row_begin) * stride * static_cast<int64_t>(sizeof(float))));
   for (int64_t row = row_begin; row < row_end; ++row) {
     float* out = scratch + (row - row_begin) * stride;
     widen(reinterpret_cast<const BFloat16*>(args.x + row * args.x_row_bytes), args.in_features,
@@ -250,7 +175,7 @@ void packed_linear_block(const PackedLinearArgs& args, int64_t row_begin, int64_
       out[args.in_features] = 0;
     }
   }
-  multiply_block<true>(args, scratch, stride, shared, row_begin, row_end, panel_begin, panel_end);
+  multiply_block<true>(args, scratch, stride, row_begin, row_end, panel_begin, panel_end);
 }
 
 }  // namespace

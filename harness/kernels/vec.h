@@ -187,10 +187,12 @@ inline void with_tile_rows(int64_t rows, const Body& body) {
   body.template operator()<kRows>();
 }
 
+inline int64_t num_vec_tiles(int64_t rows) { return (rows + kVecTileRows - 1) / kVecTileRows; }
+
 // Calls body.operator()<kRows>(first) for tiles of nearly equal height that make up `rows`.
 template <typename Body>
 inline void for_each_vec_tile(int64_t rows, const Body& body) {
-  const int64_t num_tiles = (rows + kVecTileRows - 1) / kVecTileRows;
+  const int64_t num_tiles = num_vec_tiles(rows);
   for (int64_t t = 0; t < num_tiles; ++t) {
     const int64_t first = rows * t / num_tiles;
     with_tile_rows<kVecTileRows>(rows * (t + 1) / num_tiles - first,
