@@ -20,9 +20,11 @@ at::Tensor with_unit_stride(const at::Tensor& tensor) {
   return tensor.stride(2) == 1 ? tensor : tensor.contiguous();
 }
 
-// Scores [rows, keys], a row's keys side by side; the rows of a part of longer ones may lie apart.
+// Scores [rows, keys], a row's keys side by side; the rows of a part of longer ones may lie apart,
+// but one row that stands for several (expanded) becomes several.
 at::Tensor with_rows_side_by_side(const at::Tensor& scores) {
-  return scores.stride(1) == 1 ? scores : scores.contiguous();
+  const bool apart = scores.size(0) <= 1 || scores.stride(0) >= scores.size(1);
+  return scores.stride(1) == 1 && apart ? scores : scores.contiguous();
 }
 
 // The mass of rows whose softmax denominators are known: one pass over the keys.

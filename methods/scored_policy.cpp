@@ -159,7 +159,8 @@ class ScoredPolicy final : public EvictionPolicy {
                        .sinks = options.sinks,
                        .window = options.window,
                        .adaptive = std::nullopt};
-    if (options.allocation == Allocation::kAdaptive) {
+    // Heads that share their scores share their choice: each has an equal part.
+    if (options.allocation == Allocation::kAdaptive && !options.one_head) {
       choose.adaptive = options.adaptive;
     }
     std::vector<std::vector<int32_t>> kept = choose_entries(choose);

@@ -40,6 +40,13 @@ std::vector<Case> cases() {
     for (const char* allocation : {"uniform", "pyramid", "adaptive"}) {
       all.push_back({info.name, {{"allocation", allocation}, {"sinks", 3}}});
     }
+    // How scores are turned into a choice, for scores of every kind and layout.
+    for (const Json& reduction : {Json{{"head_scope", "layer"}, {"pooling", "avg"}},
+                                  Json{{"head_scope", "kv_head"}, {"pooling", "max"}},
+                                  Json{{"pooling", "max"}, {"pool_order", "before_group"}},
+                                  Json{{"head_scope", "layer"}, {"allocation", "adaptive"}}}) {
+      all.push_back({info.name, reduction});
+    }
     for (const MethodVariant& variant : info.variants) {
       all.push_back({info.name, {{"variant", variant.name}}});
     }
@@ -131,6 +138,19 @@ TEST_P(EveryMethod, KeepsTheBudgetExactly) {
       if (text("allocation") == "adaptive") {
         EXPECT_EQ(in_layer, shape_.num_kv_heads * budget);
       }
+    }
+  }
+}
+
+TEST_P(EveryMethod, OneScopeIsOneChoice) {
+  if (text("head_scope") != "layer") {
+    GTEST_SKIP() << "every head by itself";
+  }
+  const auto result = select(*prompt_, &draft_, 80);
+  ASSERT_TRUE(result.ok()) << result.status();
+  for (const auto& layer : result->selection.kept) {
+    for (const auto& head : layer) {
+      EXPECT_EQ(head, layer.front());
     }
   }
 }
@@ -240,20 +260,22 @@ TEST_P(EveryMethod, BrokenNumbersAreAnErrorNotASelection) {
 
 INSTANTIATE_TEST_SUITE_P(Methods, EveryMethod, ::testing::ValuesIn(cases()), name_of);
 
-TEST(LayerScope, OneChoiceForAllHeads) {
+TEST(StreamingLlm, PoolingAndScopeDoNotChangeWhatIsLast) {
   const SyntheticShape shape;
   const ModelConfig config = synthetic_config(shape);
   const auto prompt = synthetic_prompt(shape);
-  const auto policy = make_policy("tova", {});
-  const auto result = (*policy)->select({.prompt = prompt.get(),
-                                         .config = &config,
-                                         .budget = {20},
-                                         .draft = nullptr,
-                                         .model = nullptr});
-  ASSERT_TRUE(result.ok());
-  for (const auto& layer : result->selection.kept) {
-    EXPECT_EQ(layer[0], layer[1]);
-  }
+  const auto kept = [&](const Json& params) {
+    return (*make_policy("streaming_llm", params))
+        ->select({.prompt = prompt.get(),
+                  .config = &config,
+                  .budget = {20},
+                  .draft = nullptr,
+                  .model = nullptr})
+        ->selection.kept;
+  };
+  const auto plain = kept(Json::object());
+  EXPECT_EQ(plain, kept({{"head_scope", "layer"}}));
+  EXPECT_EQ(plain, kept({{"head_scope", "layer"}, {"group_reduction", "max"}}));
 }
 
 TEST(Random, DependsOnSeedPromptLayerAndHead) {

@@ -308,5 +308,19 @@ TEST(AttentionMassOnTensors, OperatorsAndKernelsAgree) {
   }
 }
 
+TEST(Pooling, OneRowThatStandsForSeveralIsPooledAsSeveral) {
+  const at::Tensor row = at::arange(40, at::kFloat).remainder(7);
+  const at::Tensor expanded = row.expand({6, 40});
+  const at::Tensor copied = expanded.contiguous();
+  for (const at::Tensor& part : {expanded, expanded.narrow(1, 0, 33)}) {
+    const at::Tensor same = copied.narrow(1, 0, part.size(1)).contiguous();
+    for (const PoolKind kind : {PoolKind::kNone, PoolKind::kMax, PoolKind::kAverage}) {
+      EXPECT_TRUE(pool_scores_at(part, kind, 5).equal(pool_scores_at(same, kind, 5)));
+    }
+    EXPECT_TRUE(reduce_group_at(part, 2, GroupReduction::kMean)
+                    .equal(reduce_group_at(same, 2, GroupReduction::kMean)));
+  }
+}
+
 }  // namespace
 }  // namespace kvlab
