@@ -106,7 +106,7 @@ at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& 
                   const at::Tensor& norm_weight, double eps) {
   at::Tensor wide = widen(x);
   if (norm_weight.defined()) {
-    wide = rms_norm_plain(wide, norm_weight, eps);
+    wide = widen(rms_norm_plain(wide, norm_weight, eps).to(x.scalar_type()));
   }
   if (cos.defined()) {
     const int64_t half = x.size(-1) / 2;

@@ -40,7 +40,8 @@ at::Tensor apply_linear(const at::Tensor& x, const at::Tensor& weight, const at:
 at::Tensor silu_mul(const at::Tensor& gate, const at::Tensor& up);
 
 // Rotates x [heads, rows, head_dim] by cos, sin [rows, head_dim / 2] float32 (undefined: none),
-// after an RMS norm with `norm_weight` [head_dim] where that is defined.
+// after an RMS norm with `norm_weight` [head_dim] where that is defined, whose result is rounded to
+// x's type: two calls, norm and rotation, give the bits of one.
 at::Tensor rotate(const at::Tensor& x, const at::Tensor& cos, const at::Tensor& sin,
                   const at::Tensor& norm_weight = {}, double eps = 0);
 

@@ -59,7 +59,8 @@ void rotate_head(const Element* x, const Element* norm_weight, float eps, const 
   if (norm_weight != nullptr) {
     const float scale = inverse_rms(sum_of_squares(x, head_dim), head_dim, eps);
     for (int64_t i = 0; i < head_dim; ++i) {
-      values[i] *= scale * to_float(norm_weight[i]);
+      // Rounded, so that norm and rotation give the same bits in one call and in two.
+      values[i] = to_float(from_float<Element>(values[i] * (scale * to_float(norm_weight[i]))));
     }
   }
   if (cos == nullptr) {

@@ -388,6 +388,25 @@ TEST_P(Decoding, QueryMomentsAreThoseOfTheQueriesBeforeRotation) {
   }
 }
 
+// What one method of a sweep needs must not change what the others see.
+TEST_P(Decoding, WhatPrefillRecordsDoesNotChangeThePromptState) {
+  const auto plain = prefill(90, {});
+  for (const PrefillNeeds& needs :
+       {PrefillNeeds{.tail_queries = 90}, PrefillNeeds{.attention_sums = true},
+        PrefillNeeds{.query_moments = true},
+        PrefillNeeds{.tail_queries = 90, .attention_sums = true, .query_moments = true}}) {
+    for (const int64_t chunk_size : {2048, 32}) {
+      const auto recorded = prefill(90, needs, chunk_size);
+      const auto same_chunks = chunk_size == 2048 ? plain : prefill(90, {}, chunk_size);
+      EXPECT_TRUE(recorded->last_logits.equal(same_chunks->last_logits));
+      for (size_t layer = 0; layer < plain->layers.size(); ++layer) {
+        EXPECT_TRUE(recorded->layers[layer].keys.equal(same_chunks->layers[layer].keys));
+        EXPECT_TRUE(recorded->layers[layer].values.equal(same_chunks->layers[layer].values));
+      }
+    }
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Models, Decoding,
     testing::Values(Case{"tiny-llama-yarn", at::kFloat}, Case{"tiny-qwen2", at::kFloat},

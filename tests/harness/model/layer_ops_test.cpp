@@ -87,13 +87,18 @@ TEST_P(LayerOps, RotateEqualsPlainOperationsAndWorksInPlace) {
       const at::Tensor weight =
           norm ? random_tensor({head_dim}, type(), head_dim + 1) : at::Tensor();
       const at::Tensor wide_weight = norm ? weight.to(at::kDouble) : at::Tensor();
-      const at::Tensor plain = rotate(x.to(at::kDouble), cos, sin, wide_weight, 1e-6);
+      const at::Tensor normed = rotate(x.to(at::kDouble), {}, {}, wide_weight, 1e-6).to(type());
+      const at::Tensor plain = rotate(normed.to(at::kDouble), cos, sin);
       const at::Tensor out = at::empty_like(x);
       rotate_into(x, cos, sin, weight, 1e-6, out);
       EXPECT_LT(largest_difference(out, plain), tolerance(type())) << head_dim << " " << norm;
       const at::Tensor in_place = x.clone();
       rotate_into(in_place, cos, sin, weight, 1e-6, in_place);
       EXPECT_TRUE(at::equal(in_place, out));
+      at::Tensor in_two = x.clone();
+      rotate_into(in_two, {}, {}, weight, 1e-6, in_two);
+      rotate_into(in_two, cos, sin, {}, 0, in_two);
+      EXPECT_TRUE(at::equal(in_two, out));
     }
   }
 }
