@@ -215,20 +215,33 @@ int64_t num_trainable(const ModelConfig& config, const LookaheadShape& shape) {
 
 std::string architecture_hash(const ModelConfig& config) {
   const RopeScaling& rope = config.rope_scaling;
-  return sha256_hex(dump_json({{"model_type", config.model_type},
-                               {"hidden_size", config.hidden_size},
-                               {"intermediate_size", config.intermediate_size},
-                               {"num_layers", config.num_layers},
-                               {"num_heads", config.num_heads},
-                               {"num_kv_heads", config.num_kv_heads},
-                               {"head_dim", config.head_dim},
-                               {"vocab_size", config.vocab_size},
-                               {"rms_norm_eps", config.rms_norm_eps},
-                               {"rope_theta", config.rope_theta},
-                               {"rope_type", rope.type},
-                               {"rope_factor", rope.factor},
-                               {"query_key_norm", config.query_key_norm},
-                               {"attention_bias", config.attention_bias}}));
+  Json fields = {{"model_type", config.model_type},
+                 {"hidden_size", config.hidden_size},
+                 {"intermediate_size", config.intermediate_size},
+                 {"num_layers", config.num_layers},
+                 {"num_heads", config.num_heads},
+                 {"num_kv_heads", config.num_kv_heads},
+                 {"head_dim", config.head_dim},
+                 {"vocab_size", config.vocab_size},
+                 {"rms_norm_eps", config.rms_norm_eps},
+                 {"rope_theta", config.rope_theta},
+                 {"rope_type", rope.type},
+                 {"rope_factor", rope.factor},
+                 {"query_key_norm", config.query_key_norm},
+                 {"attention_bias", config.attention_bias}};
+  // Only where they matter: hashes of models without them stay what adapters have stored.
+  if (config.sliding_window > 0) {
+    fields["sliding_window"] = config.sliding_window;
+  }
+  if (rope.original_max_position_embeddings > 0) {
+    fields["rope_of_positions"] = {rope.original_max_position_embeddings,
+                                   rope.low_freq_factor,
+                                   rope.high_freq_factor,
+                                   rope.beta_fast,
+                                   rope.beta_slow,
+                                   rope.attention_factor};
+  }
+  return sha256_hex(dump_json(fields));
 }
 
 std::shared_ptr<LookaheadAdapter> LookaheadAdapter::initialise(const ModelConfig& config,

@@ -133,5 +133,22 @@ TEST(LookaheadAdapterTargets, NamesAreParsedAndUnknownOnesListTheKnown) {
   EXPECT_THAT(message_of(parse_targets("qproj").status()), HasSubstr("q_proj"));
 }
 
+TEST(ArchitectureHash, ModelsThatComputeDifferentlyDiffer) {
+  ModelConfig llama = shape_of(2048, 8192, 16, 32, 8, 64);
+  llama.rope_scaling = {.type = "llama3", .factor = 8, .original_max_position_embeddings = 8192};
+  ModelConfig other = llama;
+  other.rope_scaling.low_freq_factor = 2;
+  EXPECT_NE(architecture_hash(llama), architecture_hash(other));
+  other = llama;
+  other.rope_scaling.original_max_position_embeddings = 4096;
+  EXPECT_NE(architecture_hash(llama), architecture_hash(other));
+  other = llama;
+  other.sliding_window = 4096;
+  EXPECT_NE(architecture_hash(llama), architecture_hash(other));
+  other = llama;
+  other.max_positions += 1;  // only how far it may be asked
+  EXPECT_EQ(architecture_hash(llama), architecture_hash(other));
+}
+
 }  // namespace
 }  // namespace kvlab
