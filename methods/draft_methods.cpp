@@ -1,5 +1,8 @@
 // Methods that ask a draft of the reply, and the oracle, which asks the reply itself.
+#include <filesystem>
+
 #include "harness/base/files.h"
+#include "harness/model/model_fingerprint.h"
 #include "methods/preset_parts.h"
 #include "methods/presets.h"
 #include "methods/scorers.h"
@@ -70,18 +73,21 @@ MethodDefinition laq_method() {
     if (!first.ok()) {
       return with_context(first.status(), "laq: parameter \"first_stage\"");
     }
-    if ((*first)->name() == "oracle" || (*first)->extra_positions() > 0) {
+    if (!(*first)->check_by_layers().ok() || (*first)->extra_positions() > 0) {
       return invalid_argument(
-          "laq: parameter \"first_stage\" is {}, which needs a draft itself; name a method without",
+          "laq: parameter \"first_stage\" is {}, which runs the model again itself; name a method "
+          "that looks at the prompt alone",
           (*first)->name());
     }
+    Json resolved = params;
+    resolved["first_stage_params"] = (*first)->resolved_params();
     const DraftSourceOptions options{
         .tail_rows = params.at("stage2_window").get<int64_t>(),
         .draft_tokens = params.at("draft_tokens").get<int64_t>(),
         .own_keys = false,
         .mask_as_prompt = params.at("compat") == "official",
     };
-    return scored_policy("laq", params,
+    return scored_policy("laq", resolved,
                          make_attention_scorer(make_staged_draft_source(
                                                    options, *std::move(first),
                                                    params.at("first_stage_budget").get<int64_t>()),
@@ -128,8 +134,13 @@ MethodDefinition speckv_method() {
           "speckv: draft_model and draft_layers are both given; the draft is another model, or the "
           "first layers of the model itself");
     }
+    // Rows of two draft models under one name must never be taken for the same method.
+    Json resolved = params;
+    if (!draft.model_dir.empty() && std::filesystem::exists(draft.model_dir)) {
+      KVLAB_ASSIGN_OR_RETURN(resolved["draft_weights"], weights_fingerprint(draft.model_dir));
+    }
     return scored_policy(
-        "speckv", params,
+        "speckv", resolved,
         make_attention_scorer(make_full_draft_source(options, draft), read_row_reduction(params)));
   };
   return definition;

@@ -1,6 +1,8 @@
 // Queries of a draft of the reply: decoded on an evicted cache, on the full one, or by another
 // model.
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "harness/base/status.h"
@@ -8,6 +10,10 @@
 
 namespace kvlab {
 namespace {
+
+// Models of one family fill their vocabulary up to different sizes (Qwen2.5: 151,936 and 152,064).
+// A token that is drawn beyond the model's is an error when it is drawn.
+constexpr int64_t kMostPadding = 1024;
 
 absl::StatusOr<LayerRows> draft_rows(const SelectionInput& input,
                                      const DraftSourceOptions& options) {
@@ -17,6 +23,21 @@ absl::StatusOr<LayerRows> draft_rows(const SelectionInput& input,
   }
   return tail_and_following_rows(input, options.tail_rows, &input.draft->queries, options.own_keys,
                                  options.mask_as_prompt);
+}
+
+// The first `count` tokens at most, with their queries and keys.
+Draft beginning_of(const Draft& draft, int64_t count) {
+  Draft beginning = draft;
+  const auto cut = [count](std::vector<at::Tensor>& layers) {
+    for (at::Tensor& rows : layers) {
+      rows = rows.narrow(1, 0, std::min(count, rows.size(1)));
+    }
+  };
+  beginning.token_ids.resize(std::min(static_cast<size_t>(count), draft.token_ids.size()));
+  cut(beginning.queries.queries);
+  cut(beginning.queries.keys);
+  cut(beginning.queries.logsumexp);
+  return beginning;
 }
 
 absl::Status refuse_by_layers() {
@@ -85,7 +106,7 @@ class FullDraftSource final : public QuerySource {
       return absl::OkStatus();
     }
     KVLAB_ASSIGN_OR_RETURN(const ModelConfig draft, ModelConfig::load(draft_model_.model_dir));
-    if (draft.vocab_size != model.vocab_size) {
+    if (std::abs(draft.vocab_size - model.vocab_size) > kMostPadding) {
       return invalid_argument(
           "the draft model {} has a vocabulary of {} tokens, the model one of {}; both must share "
           "one vocabulary",
@@ -99,7 +120,7 @@ class FullDraftSource final : public QuerySource {
   PrefillNeeds needs() const override { return {.tail_queries = options_.tail_rows}; }
 
   // A whole reply uses the positions of the reply itself.
-  int64_t extra_positions() const override { return options_.draft_tokens; }
+  int64_t extra_positions() const override { return options_.is_reply ? 0 : options_.draft_tokens; }
 
   std::optional<std::string> label() const override {
     if (options_.is_reply || !draft_model_.model_dir.empty()) {
@@ -114,14 +135,22 @@ class FullDraftSource final : public QuerySource {
       const SelectionInput& /*input*/) const override {
     DraftRequest request;
     request.cache = DraftRequest::Cache::kFull;
-    request.num_tokens = options_.draft_tokens;
+    request.num_tokens = options_.is_reply ? 0 : options_.draft_tokens;  // 0: the whole reply
     request.draft_model_dir = draft_model_.model_dir;
     request.draft_layers = draft_model_.layers;
     return std::optional<DraftRequest>(std::move(request));
   }
 
   absl::StatusOr<LayerRows> rows(const SelectionInput& input) const override {
-    return draft_rows(input, options_);
+    if (!options_.is_reply || options_.draft_tokens == 0 || input.draft == nullptr) {
+      return draft_rows(input, options_);
+    }
+    const auto beginning =
+        std::make_shared<const Draft>(beginning_of(*input.draft, options_.draft_tokens));
+    SelectionInput cut = input;
+    cut.draft = beginning.get();
+    KVLAB_ASSIGN_OR_RETURN(const LayerRows rows, draft_rows(cut, options_));
+    return LayerRows([beginning, rows](int64_t layer) { return rows(layer); });
   }
 
  private:

@@ -85,20 +85,27 @@ absl::StatusOr<MethodCost> method_cost(std::string_view name, const Json& params
     cost.query_rows = sizes.adapter_tokens + number(params, "window");
   } else if (name == "laq") {
     if (params.value("first_stage", kFirstStage) != kFirstStage ||
-        !params.value("first_stage_params", Json::object()).empty() ||
         number(params, "first_stage_budget") != 0) {
-      return unimplemented("the cost model knows laq with its default first stage only");
+      return unimplemented("the cost model knows laq with {} at its own budget as first stage only",
+                           kFirstStage);
+    }
+    const Json first_stage = params.value("first_stage_params", Json::object());
+    cost.first_stage_rows = kFirstStageRows;
+    if (!first_stage.empty()) {
+      KVLAB_ASSIGN_OR_RETURN(const MethodCost first, method_cost(kFirstStage, first_stage, sizes));
+      cost.first_stage_rows = first.query_rows;
     }
     cost.scores = Scores::kQueryRows;
     cost.draft = Draft::kEvictedCache;
     cost.draft_tokens = number(params, "draft_tokens");
     cost.query_rows = cost.draft_tokens + number(params, "stage2_window");
-    cost.first_stage_rows = kFirstStageRows;
   } else if (name == "speckv" || name == "oracle") {
     cost.scores = Scores::kQueryRows;
-    const int64_t tokens = number(params, name == "oracle" ? "reply_tokens" : "draft_tokens");
-    cost.draft_tokens = tokens > 0 ? tokens : sizes.new_tokens;
-    cost.query_rows = cost.draft_tokens + number(params, "window");
+    const bool whole_reply = name == "oracle" || number(params, "draft_tokens") == 0;
+    cost.draft_tokens = whole_reply ? sizes.new_tokens : number(params, "draft_tokens");
+    const int64_t asked = number(params, "reply_tokens");  // the oracle's; 0: all
+    cost.query_rows = (asked > 0 ? std::min(asked, cost.draft_tokens) : cost.draft_tokens) +
+                      number(params, "window");
     cost.draft_layers = number(params, "draft_layers");
     const bool named = !params.value("draft_model", std::string()).empty();
     if (named && !sizes.draft_model) {

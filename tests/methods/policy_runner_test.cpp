@@ -148,9 +148,25 @@ TEST_F(PolicyRunner, TheOraclesReplyIsTheFullCachesReply) {
   EXPECT_EQ(batch->arms[0]->draft_ids, without_stop);
 }
 
+TEST_F(PolicyRunner, APartOfTheOraclesReplyIsAPartOfTheSameReply) {
+  const auto whole = policy("oracle");
+  const auto part = policy("oracle", {{"reply_tokens", 2}});
+  const auto beyond = policy("oracle", {{"reply_tokens", 3 * kMaxNewTokens}});
+  SelectionSettings waiting = settings();
+  waiting.min_new_tokens = kMaxNewTokens;  // a reply that may not stop early
+  const std::vector<SelectionRequest> requests = {
+      {whole.get(), {50}}, {part.get(), {50}}, {beyond.get(), {50}}};
+  const auto batch = select_entries(*model_, prompt_, requests, waiting);
+  ASSERT_TRUE(batch.ok()) << batch.status();
+  const auto kept = [&](size_t i) { return batch->arms[i]->result.selection.kept; };
+  EXPECT_EQ(batch->arms[1]->draft_ids, batch->arms[0]->draft_ids);
+  EXPECT_EQ(kept(2), kept(0));
+  EXPECT_NE(kept(1), kept(0));
+}
+
 TEST_F(PolicyRunner, TheFullReplyIsCutWhereAnotherDraftIsLonger) {
   const auto oracle = policy("oracle");
-  const auto longer = policy("oracle", {{"reply_tokens", 3 * kMaxNewTokens}});
+  const auto longer = policy("speckv", {{"draft_tokens", 3 * kMaxNewTokens}});
   const std::vector<SelectionRequest> requests = {{longer.get(), {50}}, {oracle.get(), {50}}};
   const auto batch = select_entries(*model_, prompt_, requests, settings());
   ASSERT_TRUE(batch.ok() && batch->full_reply.has_value());

@@ -80,5 +80,27 @@ TEST(Registry, RefusesWhatIsWrongAndSaysWhatIsValid) {
   EXPECT_THAT(error_of("full", {{"window", 8}}), HasSubstr("none"));
 }
 
+TEST(Registry, AFirstStageIsStoredWithEveryParameter) {
+  const auto plain = make_policy("laq", {});
+  const auto given = make_policy("laq", {{"first_stage_params", {{"window", 32}}}});
+  ASSERT_TRUE(plain.ok() && given.ok());
+  EXPECT_EQ((*plain)->resolved_params(), (*given)->resolved_params());
+  EXPECT_EQ((*plain)->resolved_params().at("first_stage_params"),
+            (*make_policy("snapkv", {}))->resolved_params());
+  EXPECT_EQ((*make_policy("laq", (*plain)->resolved_params()))->resolved_params(),
+            (*plain)->resolved_params());
+}
+
+TEST(Registry, AFirstStageLooksAtThePromptAlone) {
+  for (const char* stage : {"oracle", "laq", "speckv", "lookahead_kv"}) {
+    Json params = {{"first_stage", stage}};
+    EXPECT_THAT(message_of(make_policy("laq", params).status()), HasSubstr("prompt alone"));
+  }
+  EXPECT_THAT(message_of(make_policy("laq", {{"first_stage", "speckv"},
+                                             {"first_stage_params", {{"draft_tokens", 0}}}})
+                             .status()),
+              HasSubstr("prompt alone"));
+}
+
 }  // namespace
 }  // namespace kvlab

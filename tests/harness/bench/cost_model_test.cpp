@@ -152,22 +152,23 @@ TEST(CostModel, ADraftOfTheWholeReplyIsAsLongAsTheReply) {
   EXPECT_EQ(whole.draft, MethodCost::Draft::kFullCache);
   EXPECT_EQ(whole.draft_tokens, 40);
   EXPECT_EQ(whole.query_rows, 72);
-  EXPECT_EQ(method_cost("oracle", {{"reply_tokens", 8}}, sizes)->draft_tokens, 8);
+  const MethodCost part = method_cost("oracle", {{"reply_tokens", 8}}, sizes).value();
+  EXPECT_EQ(part.draft_tokens, 40);
+  EXPECT_EQ(part.query_rows, 8);
 }
 
 TEST(CostModel, SaysWhatItDoesNotKnow) {
   EXPECT_THAT(message_of(method_cost("mystery", Json::object(), {}).status()),
               HasSubstr("mystery"));
   EXPECT_TRUE(absl::IsUnimplemented(method_cost("speckv", {{"draft_model", "m"}}, {}).status()));
-  const std::vector<std::pair<const char*, Json>> other_stages = {
-      {"first_stage", "streaming_llm"},
-      {"first_stage_params", {{"window", 8}}},
-      {"first_stage_budget", 64}};
+  const std::vector<std::pair<const char*, Json>> other_stages = {{"first_stage", "streaming_llm"},
+                                                                  {"first_stage_budget", 64}};
   for (const auto& [name, value] : other_stages) {
     Json params = Json::object();
     params[name] = value;
     EXPECT_TRUE(absl::IsUnimplemented(method_cost("laq", params, {}).status())) << params;
   }
+  EXPECT_EQ(method_cost("laq", {{"first_stage_params", {{"window", 8}}}}, {})->first_stage_rows, 8);
   EXPECT_TRUE(method_cost("laq",
                           {{"first_stage", "snapkv"},
                            {"first_stage_params", Json::object()},
