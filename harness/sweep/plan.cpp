@@ -9,6 +9,7 @@
 
 #include "benchmarks/registry.h"
 #include "harness/base/status.h"
+#include "harness/generation/policy_runner.h"
 #include "harness/model/model_fingerprint.h"
 #include "harness/sweep/exclude.h"
 #include "methods/registry.h"
@@ -150,15 +151,47 @@ void plan_cells(Planning& planning, const ModelPlan& model, PlannedSample& plann
                                .sample_key = planned.sample.key,
                                .budget = arm.budget_text(),
                                .question_aware = arm.question_aware});
-    if (!arm.question_aware && !has_question(planned.sample)) {
-      cell.skip_reason = "the prompt has no separate question to keep out of the cache";
-    } else if (arm.budget && arm.budget->share) {
-      const Budget budget{arm.budget->resolve(planned.prompt_tokens)};
-      const absl::Status status = arm.policy->check(model.config, budget);
+    const int64_t tokens = arm.question_aware ? planned.prompt_tokens : planned.context_tokens;
+    if (!arm.question_aware && !planned.split_fault.empty()) {
+      cell.skip_reason = planned.split_fault;
+    } else if (arm.budget && arm.budget->share && arm.budget->resolve(tokens) < tokens) {
+      const absl::Status status =
+          arm.policy->check(model.config, Budget{arm.budget->resolve(tokens)});
       cell.skip_reason = status.ok() ? "" : message_of(status);
     }
     planned.arms.push_back(std::move(cell));
   }
+}
+
+// Builds the prompt as the arms take it: whole, with the question apart, or both.
+absl::Status plan_prompt(const SweepConfig& config, const ModelPlan& model,
+                         PlannedSample& planned) {
+  const auto build = [&](bool split_question) {
+    return build_prompt(prompt_request(planned.sample, split_question), *model.tokenizer,
+                        model.format);
+  };
+  const auto wanted = [&](bool aware) {
+    return std::find(config.question_aware.begin(), config.question_aware.end(), aware) !=
+           config.question_aware.end();
+  };
+  std::optional<BuiltPrompt> prompt;
+  if (wanted(false) && !has_question(planned.sample)) {
+    planned.split_fault = "the prompt has no separate question to keep out of the cache";
+  } else if (wanted(false)) {
+    absl::StatusOr<BuiltPrompt> split = build(/*split_question=*/true);
+    if (split.ok()) {
+      planned.context_tokens = static_cast<int64_t>(split->question_start.value_or(0));
+      prompt = *std::move(split);
+    } else {
+      planned.split_fault = message_of(split.status());
+    }
+  }
+  if (!prompt || wanted(true)) {
+    KVLAB_ASSIGN_OR_RETURN(prompt, build(/*split_question=*/false));
+  }
+  planned.prompt_tokens = static_cast<int64_t>(prompt->token_ids.size());
+  planned.facts = std::move(prompt->facts);
+  return absl::OkStatus();
 }
 
 absl::Status plan_benchmark(Planning& planning, size_t index, ModelPlan& model) {
@@ -191,16 +224,9 @@ absl::Status plan_benchmark(Planning& planning, size_t index, ModelPlan& model) 
     planned.benchmark = benchmark;
     planned.protocol = model.protocols.size() - 1;
     planned.sample = std::move(sample);
-    const bool split = std::none_of(config.question_aware.begin(), config.question_aware.end(),
-                                    [](bool aware) { return aware; });
-    auto prompt =
-        build_prompt(prompt_request(planned.sample, split && has_question(planned.sample)),
-                     *model.tokenizer, model.format);
-    if (!prompt.ok()) {
-      return with_context(prompt.status(), fmt::format("{}, {}", place, planned.sample.key));
+    if (absl::Status status = plan_prompt(config, model, planned); !status.ok()) {
+      return with_context(status, fmt::format("{}, {}", place, planned.sample.key));
     }
-    planned.prompt_tokens = static_cast<int64_t>(prompt->token_ids.size());
-    planned.facts = std::move(prompt->facts);
     auto stop_ids =
         stop_token_ids(planned.sample.stop_texts, model.config.stop_ids, *model.tokenizer);
     if (!stop_ids.ok()) {
@@ -221,6 +247,15 @@ absl::Status plan_benchmark(Planning& planning, size_t index, ModelPlan& model) 
     model.samples.push_back(std::move(planned));
   }
   return absl::OkStatus();
+}
+
+// One prefill serves all arms of a sample.
+absl::Status check_needs(const SweepConfig& config, const std::vector<Arm>& arms) {
+  std::vector<const EvictionPolicy*> policies;
+  for (const Arm& arm : arms) {
+    policies.push_back(arm.policy.get());
+  }
+  return with_context(combined_needs(policies).status(), config.path.string());
 }
 
 // A rule or a band for what the sweep does not have is a slip of the pen.
@@ -272,6 +307,7 @@ absl::StatusOr<SweepPlan> make_plan(const SweepConfig& config, const PlanOptions
   SweepPlan plan;
   plan.config = config;
   KVLAB_ASSIGN_OR_RETURN(plan.arms, make_arms(config));
+  KVLAB_RETURN_IF_ERROR(check_needs(config, plan.arms));
   KVLAB_ASSIGN_OR_RETURN(CellFilter filter, CellFilter::make(config.exclude, options.filter));
   Planning planning{.config = config, .arms = plan.arms, .filter = std::move(filter)};
   for (const std::filesystem::path& dir : config.models) {

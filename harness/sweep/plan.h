@@ -32,6 +32,9 @@ struct PlannedSample {
   size_t protocol = 0;  // index into ModelPlan::protocols
   Sample sample;
   int64_t prompt_tokens = 0;
+  // Of the part that is compressed without the question; 0 where the question does not stand apart.
+  int64_t context_tokens = 0;
+  std::string split_fault;  // why the question cannot be kept apart; empty: it can
   PromptFacts facts;
   std::vector<int32_t> stop_ids;  // the model's and the benchmark's; never empty
   std::vector<PlannedArm> arms;

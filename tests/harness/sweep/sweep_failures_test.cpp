@@ -152,5 +152,102 @@ TEST_F(SweepFailures, ArmsThatAreTooMuchTogetherRunOneByOne) {
   EXPECT_EQ(run(Fault::kOutOfMemoryBesideOthers, "d.sqlite"), reference_);
 }
 
+class PlannedCells : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    KVLAB_DEFAULT_MODEL_OR_SKIP(model);
+    ASSERT_TRUE(make_tiny_model(model, folder_.path() / "tiny").ok());
+    sweep_ = {{"model", (folder_.path() / "tiny").string()},
+              {"benchmarks",
+               {{{"name", "longbench"},
+                 {"folder", folder_.path().string()},
+                 {"tasks", {"hotpotqa"}},
+                 {"max_prompt_tokens", 200}}}},
+              {"methods", {"full", "snapkv"}},
+              {"budgets", {64}},
+              {"question_aware", {true, false}}};
+  }
+
+  void write_record(const std::string& context, const std::string& question) {
+    const Json record = {
+        {"_id", "one"},      {"dataset", "hotpotqa"}, {"language", "en"},      {"context", context},
+        {"input", question}, {"answers", {"Oslo"}},   {"all_classes", Json()}, {"length", 1}};
+    ASSERT_TRUE(write_file(folder_.path() / "hotpotqa.jsonl", record.dump() + "\n").ok());
+  }
+
+  absl::StatusOr<SweepPlan> plan() {
+    EXPECT_TRUE(write_file(folder_.path() / "sweep.json", sweep_.dump()).ok());
+    KVLAB_ASSIGN_OR_RETURN(const SweepConfig config,
+                           load_sweep_config(folder_.path() / "sweep.json"));
+    return make_plan(config, {});
+  }
+
+  // "snapkv 64" to why it is skipped, "" where it runs, of the arms that see the question or not.
+  std::map<std::string, std::string> skipped(const SweepPlan& plan, bool question_aware) {
+    std::map<std::string, std::string> reasons;
+    for (const PlannedArm& cell : plan.models.at(0).samples.at(0).arms) {
+      const Arm& arm = plan.arms.at(cell.arm);
+      if (arm.question_aware == question_aware) {
+        reasons[arm.method.label + " " + arm.budget_text()] = cell.skip_reason;
+      }
+    }
+    return reasons;
+  }
+
+  static std::string words(int count) {
+    std::string text;
+    for (int i = 0; i < count; ++i) {
+      text += "word ";
+    }
+    return text;
+  }
+
+  TemporaryFolder folder_;
+  Json sweep_;
+};
+
+TEST_F(PlannedCells, AQuestionThatTruncationCutsIsSkippedAndSaysWhy) {
+  write_record(words(400), words(300) + "end?");
+  for (const Json& modes : {Json{true, false}, Json{false}}) {
+    sweep_["question_aware"] = modes;
+    const auto plan = this->plan();
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_THAT(skipped(*plan, false).at("snapkv 64"), HasSubstr("question"));
+    EXPECT_THAT(skipped(*plan, false).at("full full"), HasSubstr("question"));
+    if (modes.size() == 2) {
+      EXPECT_EQ(skipped(*plan, true).at("snapkv 64"), "");
+    }
+  }
+}
+
+TEST_F(PlannedCells, SharesAreOfWhatIsCompressed) {
+  write_record(words(40), words(80) + "end?");
+  sweep_["methods"] = {"snapkv"};
+  sweep_["budgets"] = {{{"share", 0.25}}};  // of the whole prompt above SnapKV's window of 32
+  const auto plan = this->plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const PlannedSample& sample = plan->models.at(0).samples.at(0);
+  ASSERT_GE(sample.prompt_tokens / 4, 32);
+  ASSERT_LT(sample.context_tokens / 4, 32);
+  EXPECT_EQ(skipped(*plan, true).at("snapkv 25%"), "");
+  EXPECT_THAT(skipped(*plan, false).at("snapkv 25%"), HasSubstr("can't hold"));
+}
+
+TEST_F(PlannedCells, AWholePromptShorterThanTheWindowIsKept) {
+  write_record("", "?");
+  sweep_["methods"] = {{{"name", "snapkv"}, {"params", {{"window", 512}}}}};
+  sweep_["budgets"] = {{{"share", 1.0}}};
+  sweep_["question_aware"] = true;
+  const auto plan = this->plan();
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(skipped(*plan, true).at("snapkv 100%"), "");
+}
+
+TEST_F(PlannedCells, MethodsThatCannotShareAPrefillAreRefused) {
+  write_record(words(40), "end?");
+  sweep_["methods"] = {{{"name", "expected_attention"}, {"params", {{"sinks", {0, 4}}}}}};
+  EXPECT_THAT(message_of(plan().status()), HasSubstr("must agree"));
+}
+
 }  // namespace
 }  // namespace kvlab
