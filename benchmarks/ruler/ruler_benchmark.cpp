@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "benchmarks/ruler/file_source.h"
@@ -54,6 +55,31 @@ Sample make_sample(const RulerTask& task, const RulerItem& item, int64_t index, 
   return sample;
 }
 
+// That every length asked for is there, of every task where the tasks were named.
+absl::Status check_lengths(const RulerOptions& options, bool every_task,
+                           const std::vector<RulerFile>& files) {
+  const std::filesystem::path place = options.file.empty() ? options.folder : options.file;
+  for (const int64_t length : options.settings.lengths) {
+    const auto has = [&](const std::string& task) {
+      return std::any_of(files.begin(), files.end(), [&](const RulerFile& file) {
+        return (file.length == length || file.length == 0) &&
+               (task.empty() || file.task->name == task);
+      });
+    };
+    if (!has("")) {
+      return not_found("{} has no file of length {}; leave it out of \"lengths\"", place.string(),
+                       length);
+    }
+    for (const std::string& task : options.tasks) {
+      if (every_task && !has(task)) {
+        return not_found("{} has no file of {} at length {}; take the lengths in two benchmarks",
+                         place.string(), task, length);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 // The files that the options name, at the lengths they name.
 absl::StatusOr<std::vector<RulerFile>> chosen_files(const RulerOptions& options, bool every_task) {
   std::vector<RulerFile> files;
@@ -83,8 +109,8 @@ absl::StatusOr<std::vector<RulerFile>> chosen_files(const RulerOptions& options,
     return file.length > 0 && options.lengths_given &&
            std::find(lengths.begin(), lengths.end(), file.length) == lengths.end();
   });
-  if (files.empty()) {
-    return not_found("folder: {} has no files at the lengths given", options.folder.string());
+  if (options.lengths_given) {
+    KVLAB_RETURN_IF_ERROR(check_lengths(options, every_task, files));
   }
   return files;
 }

@@ -121,6 +121,27 @@ TEST(RulerBenchmark, OneFileNamesItsTaskItselfOrIsToldIt) {
   EXPECT_NE(message_of(broken.status()).find("record 1"), std::string::npos);
 }
 
+TEST(RulerBenchmark, ALengthWithoutFilesIsRefused) {
+  const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "ruler_lengths";
+  std::filesystem::remove_all(dir);
+  for (const char* place : {"4096/vt", "8192/vt", "8192/fwe"}) {
+    std::filesystem::create_directories(dir / place);
+    std::ofstream(dir / place / "validation.jsonl") << R"({"input": "x", "outputs": ["A"]})"
+                                                    << "\n";
+  }
+  const ByteTokenizer tokenizer;
+  const auto load = [&](Json params) {
+    params["folder"] = dir.string();
+    return RulerBenchmark().load_samples(params, tokenizer, PromptFormat{});
+  };
+  const auto message = [&](const Json& params) { return message_of(load(params).status()); };
+  EXPECT_EQ(load({{"lengths", {4096, 8192}}, {"tasks", {"vt"}}}).value().size(), 2U);
+  EXPECT_EQ(load({{"lengths", {8192}}, {"tasks", {"vt", "fwe"}}}).value().size(), 2U);
+  EXPECT_THAT(message({{"lengths", {4096, 16384}}}), testing::HasSubstr("of length 16384"));
+  EXPECT_THAT(message({{"lengths", {4096, 8192}}, {"tasks", {"vt", "fwe"}}}),
+              testing::HasSubstr("no file of fwe at length 4096"));
+}
+
 TEST(RulerBenchmark, FilesWithAndWithoutAnAnswerPrefixAreTwoProtocols) {
   const std::filesystem::path dir = std::filesystem::path(testing::TempDir()) / "ruler_prefixes";
   std::filesystem::remove_all(dir);
