@@ -19,7 +19,7 @@ struct RunInfo {
   std::string build_type;     // "Release"
   Json machine;               // see machine_info()
   Json libraries;             // name to version
-  Json config;                // the whole sweep file, as it was expanded
+  Json config;                // the whole sweep file, as it was written
   std::string command_line;   // as typed
   std::string shard = "1/1";  // "i/n"
 };

@@ -3,8 +3,13 @@
 
 #include <gmock/gmock.h>
 
+#include <functional>
+#include <map>
+#include <set>
+
 #include "benchmarks/longbench/score_folder.h"
 #include "harness/base/files.h"
+#include "harness/base/json.h"
 #include "harness/base/status.h"
 #include "tests/results/fixtures.h"
 
@@ -20,13 +25,16 @@ class ExportPredictions : public ::testing::Test {
     ASSERT_TRUE(store_->begin_run(test_run()).ok());
   }
 
-  void add(const std::string& task, int64_t index, int64_t words, const std::string& reply,
-           const std::vector<ResultRecord>& more = {}) {
+  void add(
+      const std::string& task, int64_t index, int64_t words, const std::string& reply,
+      const std::vector<ResultRecord>& more = {},
+      const std::function<void(SampleRecord&)>& change = [](SampleRecord&) {}) {
     SampleRecord sample = test_sample(task, index, 0);
     sample.benchmark = "longbench";
     sample.protocol = make_setting("longbench-official", {{"name", "longbench-official"}});
     sample.references = {"the river"};
     sample.extra = {{"word_length", words}, {"language", "en"}};
+    change(sample);
     std::vector<ResultRecord> results = more;
     results.push_back(test_result());
     for (ResultRecord& result : results) {
@@ -69,6 +77,34 @@ TEST_F(ExportPredictions, MethodsOfOneLabelGetFoldersOfTheirOwn) {
   wide.method = make_setting("snapkv", {{"window", 64}});
   add("qasper", 0, 100, "river", {wide});
   EXPECT_EQ(export_to("pred").value().size(), 2U);
+}
+
+TEST_F(ExportPredictions, ExperimentsOfOneNameGetFoldersOfTheirOwn) {
+  const auto in_float32 = [](SampleRecord& sample) {
+    sample.model = make_setting("tiny", {{"config_hash", "c"}, {"dtype", "float32"}});
+  };
+  for (const std::string task : {"qasper", "narrativeqa"}) {
+    add(task, 0, 100, "of bfloat16");
+    add(task, 0, 100, "of float32", {}, in_float32);
+  }
+  std::map<std::filesystem::path, std::set<std::string>> replies;  // by folder
+  const auto files = export_to("dtypes").value();
+  for (const auto& file : files) {
+    replies[file.parent_path()].insert(parse_json(read_file(file).value(), "").value()["pred"]);
+  }
+  ASSERT_EQ(replies.size(), 2U);
+  for (const auto& [folder, texts] : replies) {
+    EXPECT_EQ(texts.size(), 1U) << folder;
+  }
+}
+
+TEST_F(ExportPredictions, DataSetsOfOneTaskGetFoldersOfTheirOwn) {
+  add("narrativeqa", 0, 100, "x");
+  add("qasper", 0, 100, "x");
+  add("qasper", 0, 100, "y", {}, [](SampleRecord& sample) { sample.dataset = "another"; });
+  const auto files = export_to("datasets").value();
+  ASSERT_EQ(files.size(), 3U);
+  EXPECT_EQ(std::set<std::filesystem::path>(files.begin(), files.end()).size(), 3U);
 }
 
 TEST_F(ExportPredictions, NothingIsOverwrittenAndNothingToWriteIsSaid) {
