@@ -32,9 +32,16 @@ constexpr size_t kColumns = 8;
 
 absl::StatusOr<int32_t> find_method(const ScoreData& data, const FieldIndex& index,
                                     const std::string& name) {
+  std::vector<char> has_cells(data.methods.size());  // others may bear the name too
+  for (const ScoreData::Cell& cell : data.cells) {
+    has_cells[static_cast<size_t>(cell.method)] = 1;
+  }
   std::vector<int32_t> by_name;
   std::string known;
   for (size_t i = 0; i < data.methods.size(); ++i) {
+    if (has_cells[i] == 0) {
+      continue;
+    }
     const std::string& label = index.label(Field::kMethod, static_cast<int32_t>(i));
     if (label == name) {
       return static_cast<int32_t>(i);
@@ -115,10 +122,15 @@ TableRow Comparer::row(const Line& line, std::optional<double> holm_p) const {
       number_cell(fmt::format("{}", difference.count), static_cast<double>(difference.count)));
   out.cells.push_back(number_cell(fmt::format("{:.1f}", baseline.mean), baseline.mean));
   out.cells.push_back(number_cell(fmt::format("{:.1f}", candidate.mean), candidate.mean));
-  TableCell delta = number_cell(
-      fmt::format("{:+.1f} [{:+.1f}, {:+.1f}]", difference.mean, low, high), difference.mean);
-  delta.low = low;
-  delta.high = high;
+  // One sample of a task says nothing about the others.
+  const bool has_interval = std::all_of(line.difference.begin(), line.difference.end(),
+                                        [](const Moments& of_task) { return of_task.count() > 1; });
+  TableCell delta = number_cell(fmt::format("{:+.1f}", difference.mean), difference.mean);
+  if (has_interval) {
+    delta.text += fmt::format(" [{:+.1f}, {:+.1f}]", low, high);
+    delta.low = low;
+    delta.high = high;
+  }
   delta.count = delta.expected = difference.count;
   out.cells.push_back(std::move(delta));
   TableCell record;
@@ -290,11 +302,10 @@ void Comparer::add_samples(const FieldCodes& key, const SamplePairs& group,
   }
   const auto shown = static_cast<std::ptrdiff_t>(
       std::min<int64_t>(options_.examples, static_cast<int64_t>(differing.size())));
-  std::partial_sort(differing.begin(), differing.begin() + shown, differing.end(),
-                    [](const SamplePair& a, const SamplePair& b) {
-                      return std::tuple(-std::abs(a.difference()), a.baseline->row_id) <
-                             std::tuple(-std::abs(b.difference()), b.baseline->row_id);
-                    });
+  std::stable_sort(differing.begin(), differing.end(),
+                   [](const SamplePair& a, const SamplePair& b) {
+                     return std::abs(a.difference()) > std::abs(b.difference());
+                   });
   for (std::ptrdiff_t i = 0; i < shown; ++i) {
     const SamplePair& pair = differing[static_cast<size_t>(i)];
     const auto& prompt = data_.prompts[static_cast<size_t>(pair.baseline->prompt)];

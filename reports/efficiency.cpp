@@ -1,10 +1,13 @@
 #include "reports/efficiency.h"
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 
 #include "harness/base/status.h"
 #include "reports/statistics.h"
+#include "reports/table.h"
 
 namespace kvlab {
 namespace {
@@ -42,7 +45,7 @@ double per_prefill(const CellCost& cost) {
 double step_ms(const CellCost& cost) {
   return cost.timings.decode_steps > 0
              ? 1000 * cost.timings.decode_s / static_cast<double>(cost.timings.decode_steps)
-             : 0;
+             : std::numeric_limits<double>::quiet_NaN();  // a reply of its first token alone
 }
 
 constexpr Measure kMeasures[] = {
@@ -67,7 +70,12 @@ TableCell median_cell(const std::vector<const CellCost*>& costs, const Measure& 
   std::vector<double> values;
   values.reserve(costs.size());
   for (const CellCost* cost : costs) {
-    values.push_back(measure.value(*cost));
+    if (const double value = measure.value(*cost); !std::isnan(value)) {
+      values.push_back(value);
+    }
+  }
+  if (values.empty()) {
+    return {.text = kMissing};
   }
   const Estimate median = median_interval(std::move(values));
   TableCell cell;

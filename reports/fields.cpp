@@ -323,8 +323,8 @@ absl::Status apply_filters(const std::vector<TableFilter>& filters, ScoreData& d
           return label.starts_with(value + " (");
         });
         if (is_equality(filter.op) && !known && !base) {
-          return not_found("no cell has {} \"{}\"; there are: {}", field_name(filter.field),
-                           plain_line(value), join(labels));
+          return invalid_argument("no cell has {} \"{}\"; there are: {}", field_name(filter.field),
+                                  plain_line(value), join(labels));
         }
       }
       for (const std::string& label : labels) {

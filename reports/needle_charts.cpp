@@ -150,7 +150,7 @@ Json NeedleChart::spec(const std::string& title) {
 
 std::vector<Chart> needle_charts(const ScoreData& data) {
   const FieldIndex index(data);
-  std::map<FieldCodes, NeedleTable> tables;  // by table key without length, task, data set
+  std::map<FieldCodes, NeedleTable> tables;  // by table key without length and data set
   for (const ScoreData::Cell& cell : data.cells) {
     const auto& prompt = data.prompts[static_cast<size_t>(cell.prompt)];
     const StoredSample& sample = data.samples[static_cast<size_t>(prompt.sample)];
@@ -159,8 +159,7 @@ std::vector<Chart> needle_charts(const ScoreData& data) {
       continue;
     }
     FieldCodes key = index.codes(cell);
-    for (const Field field :
-         {Field::kLength, Field::kTask, Field::kDataset, Field::kMethod, Field::kBudget}) {
+    for (const Field field : {Field::kLength, Field::kDataset, Field::kMethod, Field::kBudget}) {
       code(key, field) = -1;
     }
     NeedleTable& table = tables[key];

@@ -116,7 +116,7 @@ std::vector<double> holm(std::span<const double> p_values) {
 
 std::optional<double> minimal_detectable_difference(double standard_error, double degrees,
                                                     double alpha, double power) {
-  if (!(degrees > 0) || !std::isfinite(degrees)) {
+  if (!(degrees > 0) || !std::isfinite(degrees) || !(standard_error > 0)) {
     return std::nullopt;
   }
   const boost::math::students_t distribution(degrees);

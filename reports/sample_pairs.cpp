@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace kvlab {
 namespace {
@@ -82,6 +83,49 @@ std::map<FieldCodes, SamplePairs> join_datasets(std::map<FieldCodes, SamplePairs
   return joined;
 }
 
+// The full cache stands beside every budget: a task it ran that the other method lacks at a budget
+// is missing from that comparison.
+void spread_tasks(int32_t full, std::map<FieldCodes, SamplePairs>& groups) {
+  const auto of_any_budget = [full](FieldCodes key) {
+    code(key, Field::kBudget) = full;
+    return key;
+  };
+  std::map<FieldCodes, std::map<int32_t, size_t>> tasks;  // with the most pairs of a budget
+  for (const auto& [key, group] : groups) {
+    for (const auto& [task, pairs] : group.tasks) {
+      size_t& most = tasks[of_any_budget(key)][task];
+      most = std::max(most, pairs.size());
+    }
+  }
+  for (auto& [key, group] : groups) {
+    for (const auto& [task, pairs] : tasks[of_any_budget(key)]) {
+      if (!group.tasks.contains(task)) {
+        group.tasks[task];
+        group.unmatched += static_cast<int64_t>(pairs);
+      }
+    }
+    const auto alone = groups.find(of_any_budget(key));  // prompts where only the full cache ran
+    if (alone != groups.end() && alone->first != key) {
+      group.unmatched += alone->second.unmatched;
+    }
+  }
+}
+
+// In an order that does not depend on when rows were stored: resampling draws by position.
+void sort_pairs(const ScoreData& data, std::map<FieldCodes, SamplePairs>& groups) {
+  const auto place = [&](const SamplePair& pair) {
+    const ScoreData::Prompt& prompt = data.prompts[static_cast<size_t>(pair.baseline->prompt)];
+    const StoredSample& sample = data.samples[static_cast<size_t>(prompt.sample)];
+    return std::tie(sample.index, sample.key, sample.dataset);
+  };
+  for (auto& [key, group] : groups) {
+    for (auto& [task, pairs] : group.tasks) {
+      std::sort(pairs.begin(), pairs.end(),
+                [&](const SamplePair& a, const SamplePair& b) { return place(a) < place(b); });
+    }
+  }
+}
+
 }  // namespace
 
 std::map<FieldCodes, SamplePairs> pair_samples(const ScoreData& data, const FieldIndex& index,
@@ -105,10 +149,19 @@ std::map<FieldCodes, SamplePairs> pair_samples(const ScoreData& data, const Fiel
     begin = end;
   }
   groups = join_datasets(std::move(groups));
+  const auto only_full = [&](int32_t method) {
+    return std::all_of(data.cells.begin(), data.cells.end(), [&](const Cell& cell) {
+      return cell.method != method || cell.budget == full;
+    });
+  };
+  if (only_full(baseline) || only_full(candidate)) {
+    spread_tasks(full, groups);
+  }
   std::erase_if(groups, [](const auto& group) {
     return std::all_of(group.second.tasks.begin(), group.second.tasks.end(),
                        [](const auto& task) { return task.second.empty(); });
   });
+  sort_pairs(data, groups);
   return groups;
 }
 

@@ -23,7 +23,8 @@ struct SamplePairs {
 
 // By model, benchmark, protocol, length, question handling and budget, and by data set where one
 // task and length has several; the keys' task and method are -1. The full cache stands beside every
-// budget of the other method. Only comparisons with at least one pair. The pairs point into `data`.
+// budget of the other method. Only comparisons with at least one pair, a task's pairs in
+// the order of its samples. The pairs point into `data`.
 std::map<FieldCodes, SamplePairs> pair_samples(const ScoreData& data, const FieldIndex& index,
                                                int32_t baseline, int32_t candidate);
 

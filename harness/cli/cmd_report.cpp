@@ -77,6 +77,9 @@ absl::StatusOr<bool> report_bench(const ReportFlags& flags, TableFormat format) 
   KVLAB_ASSIGN_OR_RETURN(const BenchData bench, load_bench(store->database()));
   std::vector<Table> tables;
   if (flags.layout == "growth") {
+    if (!flags.where.empty()) {
+      return invalid_argument("--where chooses among a sweep's cells; growth is of measurements");
+    }
     tables = growth_tables(bench);
     if (tables.empty()) {
       return not_found(

@@ -207,6 +207,33 @@ TEST_F(ScoreTables, LayoutsNameTheirBenchmarkAndEachOther) {
   EXPECT_THAT(write_text(costs->at(0)), AllOf(HasSubstr("eviction"), HasSubstr("prefill")));
 }
 
+TEST_F(ScoreTables, RepliesWithoutADecodingStepDoNotCountAsFastOnes) {
+  for (int64_t i = 0; i < 3; ++i) {
+    ResultRecord laq = test_result("laq");
+    laq.timings.decode_s = 0.5;  // 10 ms a step
+    laq.timings.decode_steps = 50;
+    ResultRecord snapkv = test_result();
+    for (ResultRecord* of_one_token : {&laq, &snapkv}) {
+      if (i < 2 || of_one_token == &snapkv) {
+        of_one_token->timings.decode_s = 0;
+        of_one_token->timings.decode_steps = 0;
+      }
+    }
+    write(test_sample("vt", i), {laq, snapkv});
+  }
+  const Table cost = layout_tables("efficiency", store_->database(), data(), {}).value().at(0);
+  const auto step = [&](const std::string& row) {
+    for (size_t i = 0; i < cost.columns.size(); ++i) {
+      if (cost.columns[i].name == "decode step") {
+        return row_of(cost, row).cells[i].text;
+      }
+    }
+    return std::string("no such column");
+  };
+  EXPECT_EQ(step("laq 128 3"), "10.00");
+  EXPECT_EQ(step("snapkv 128 3"), kMissing);
+}
+
 // Comparisons.
 
 CompareOptions snapkv_to_laq() {
@@ -262,6 +289,52 @@ TEST_F(ScoreTables, ComparisonsLeaveOutAndSaySoAndRefuseAMeanWithoutATask) {
   EXPECT_FALSE(row_of(table, "mean of 3 tasks").cells[3].value.has_value());
   EXPECT_THAT(write_text(table), HasSubstr("would not be comparable"));
   EXPECT_TRUE(row_of((*none)[0].table, "mean of 2 tasks").cells[3].value.has_value());
+}
+
+TEST_F(ScoreTables, AgainstTheFullCacheAMeanIsRefusedToWhereTheMethodLacksATask) {
+  write_small_sweep();
+  write(test_sample("cwe", 0), {test_result("full", "full", 100), test_result("laq", "64", 50)});
+  CompareOptions options = snapkv_to_laq();
+  options.baseline = "full";
+  const auto made = compare_methods(data(), options);
+  ASSERT_TRUE(made.ok()) << made.status();
+  ASSERT_EQ(made->size(), 2U);
+  EXPECT_TRUE(row_of((*made)[0].table, "mean of 3 tasks").cells[3].value.has_value());
+  const Table& at_128 = (*made)[1].table;
+  EXPECT_FALSE(row_of(at_128, "cwe").cells[3].value.has_value());
+  EXPECT_FALSE(row_of(at_128, "mean of 3 tasks").cells[3].value.has_value());
+}
+
+TEST_F(ScoreTables, ComparisonsDoNotDependOnTheOrderThatRowsWereStoredIn) {
+  const auto text_of = [&](const std::string& name, const std::vector<int64_t>& order) {
+    store_ = ResultStore::open(folder_.path() / name, ResultStore::Mode::kCreate).value();
+    EXPECT_TRUE(store_->begin_run(test_run()).ok());
+    for (const int64_t i : order) {
+      for (const char* task : {"vt", "fwe"}) {
+        write(test_sample(task, i), {test_result("snapkv", "128", static_cast<double>(i * i % 7)),
+                                     test_result("laq", "128", static_cast<double>(i * 13 % 11))});
+      }
+    }
+    const auto made = compare_methods(data(), snapkv_to_laq()).value();
+    std::string text = write_text(made[0].table);
+    for (const DifferingSample& sample : made[0].samples) {
+      text += "\n" + sample.sample;
+    }
+    return text;
+  };
+  EXPECT_EQ(text_of("a.sqlite", {0, 1, 2, 3, 4, 5, 6}), text_of("b.sqlite", {5, 0, 6, 3, 1, 4, 2}));
+}
+
+TEST_F(ScoreTables, OneSampleHasNoIntervalAndEqualOnesNoDetectableDifference) {
+  write(test_sample("vt", 0), {test_result("snapkv", "128", 0), test_result("laq", "128", 50)});
+  const Table one = compare_methods(data(), snapkv_to_laq()).value()[0].table;
+  EXPECT_EQ(row_of(one, "vt").cells[3].text, "+50.0");
+  EXPECT_FALSE(row_of(one, "vt").cells[3].low.has_value());
+
+  write(test_sample("vt", 1), {test_result("snapkv", "128", 0), test_result("laq", "128", 50)});
+  const Table equal = compare_methods(data(), snapkv_to_laq()).value()[0].table;
+  EXPECT_EQ(row_of(equal, "vt").cells[3].text, "+50.0 [+50.0, +50.0]");
+  EXPECT_FALSE(row_of(equal, "vt").cells[7].value.has_value());
 }
 
 TEST_F(ScoreTables, ComparisonsRefuseToShowFewerThanNoSamples) {
