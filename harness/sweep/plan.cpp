@@ -105,10 +105,10 @@ absl::Status check_positions(const SweepConfig& config, const ModelPlan& model,
   }
   return invalid_argument(
       "{}: {} needs {} positions ({} of the prompt with its template, {} new, draft or lookahead "
-      "tokens), but {} has {}; use a shorter length or max_prompt_tokens of at most {}",
+      "tokens), but {} has {}; use a shorter length, or max_prompt_tokens at least {} lower",
       config.path.string(), planned.sample.key, needed, planned.prompt_tokens, extra,
       model.dir.filename().string(), model.config.max_positions,
-      model.config.max_positions - extra);
+      needed - model.config.max_positions);
 }
 
 std::string protocol_name(const Json& protocol, const std::string& benchmark) {
@@ -275,11 +275,12 @@ absl::Status check_names(const Planning& planning) {
 
 // Sample 0 of every task, then sample 1 of every task: stopped early, all tasks have equally many.
 void order_round_robin(std::vector<PlannedSample>& samples) {
-  std::map<std::tuple<std::string, std::string, int64_t>, int64_t> seen;
+  std::map<std::tuple<size_t, std::string, std::string, int64_t>, int64_t> seen;
   std::vector<std::pair<int64_t, size_t>> order;
   for (size_t i = 0; i < samples.size(); ++i) {
     const Sample& sample = samples[i].sample;
-    order.emplace_back(seen[{sample.benchmark, sample.task, sample.length}]++, i);
+    order.emplace_back(seen[{samples[i].protocol, sample.dataset, sample.task, sample.length}]++,
+                       i);
   }
   std::stable_sort(order.begin(), order.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });

@@ -330,9 +330,9 @@ absl::Status SweepRunner::check_sanity(const ModelPlan& model, const PlannedSamp
     if (cell.arm->budget || cell.record.status != CellStatus::kOk) {
       continue;
     }
-    std::vector<double>& scores =
-        full_scores_[fmt::format("{}/{}/{}/{}/{}", model.model.name, sample.benchmark, sample.task,
-                                 sample.length, cell.arm->question_aware)];
+    std::vector<double>& scores = full_scores_[fmt::format(
+        "{}/{}/{}/{}/{}/{}", model.model.hash, planned.protocol, sample.dataset, sample.task,
+        sample.length, cell.arm->question_aware)];
     if (scores.size() >= enough) {
       continue;
     }
