@@ -1,9 +1,6 @@
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cstring>
-#include <iterator>
-#include <span>
 
 #include "harness/kernels/avx512_math.h"
 #include "harness/kernels/packed_linear_kernels.h"
@@ -48,27 +45,8 @@ template <int kRows, int kPanels>
   }
 }
 
-// Memory that a tile asks for while it multiplies, as much of both its halves at every step.
-class Ahead {
- public:
-  // `bytes` from `from` on in so many steps.
-  Ahead(const char* from, int64_t bytes, int64_t steps)
-      : at_(from), half_(bytes / 2), step_(half_ / steps) {}
-
-  [[gnu::always_inline]] void bring_next() {
-    _mm_prefetch(at_, _MM_HINT_T1);
-    _mm_prefetch(at_ + half_, _MM_HINT_T1);
-    at_ += step_;
-  }
-
- private:
-  const char* at_;
-  int64_t half_;
-  int64_t step_;
-};
-
-template <bool kBf16, int kRows, int kPanels>
-void tile(const PackedLinearArgs& args, int64_t row, int64_t panel, Ahead ahead) {
+template <bool kBf16, int kRows, int kPanels, bool kPrefetch>
+void tile(const PackedLinearArgs& args, int64_t row, int64_t panel) {
   const int64_t panel_bytes = args.steps * kStepBytes;
   const char* weights = args.packed + panel * panel_bytes;
   // Rows in fours: one pointer and the stride reach them all without further registers.
@@ -89,8 +67,10 @@ void tile(const PackedLinearArgs& args, int64_t row, int64_t panel, Ahead ahead)
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
       w[p] = _mm512_load_si512(weights + p * panel_bytes + step * kStepBytes);
+      if constexpr (kPrefetch) {
+        _mm_prefetch(weights + (p + kPanels) * panel_bytes + step * kStepBytes, _MM_HINT_T1);
+      }
     }
-    ahead.bring_next();
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512i value = broadcast(x[r / 4] + r % 4 * stride + step * 4);
@@ -125,9 +105,8 @@ inline __m512 widen_odd(__m512i pairs) {
 
 // The same tile of bfloat16 weights as float32 products. x: the tile's first row, widened, 2 *
 // steps floats to the next.
-template <int kRows, int kPanels>
-void widened_tile(const PackedLinearArgs& args, const float* x, int64_t row, int64_t panel,
-                  Ahead ahead) {
+template <int kRows, int kPanels, bool kPrefetch>
+void widened_tile(const PackedLinearArgs& args, const float* x, int64_t row, int64_t panel) {
   const int64_t steps = args.steps;
   const int64_t panel_bytes = steps * kStepBytes;
   const char* weights = args.packed + panel * panel_bytes;
@@ -147,9 +126,11 @@ void widened_tile(const PackedLinearArgs& args, const float* x, int64_t row, int
 #pragma GCC unroll 2
     for (int p = 0; p < kPanels; ++p) {
       pairs[p] = _mm512_load_si512(weights + p * panel_bytes + step * kStepBytes);
+      if constexpr (kPrefetch) {
+        _mm_prefetch(weights + (p + kPanels) * panel_bytes + step * kStepBytes, _MM_HINT_T1);
+      }
       w[p] = widen_even(pairs[p]);
     }
-    ahead.bring_next();
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512 value = _mm512_set1_ps(fours[r / 4][r % 4 * stride + 2 * step]);
@@ -179,39 +160,28 @@ enum class Products { kFloat32, kPairs, kWidened };
 
 // Picks the tile for `rows` in [1, kRows]; wide: the block's rows from the tile's first on, where
 // they are widened.
-template <Products kProducts, int kRows, int kPanels>
+template <Products kProducts, int kRows, int kPanels, bool kPrefetch>
 void tile_of_rows(const PackedLinearArgs& args, const float* wide, int64_t rows, int64_t row,
-                  int64_t panel, Ahead ahead) {
+                  int64_t panel) {
   if constexpr (kRows > 1) {
     if (rows < kRows) {
-      tile_of_rows<kProducts, kRows - 1, kPanels>(args, wide, rows, row, panel, ahead);
+      tile_of_rows<kProducts, kRows - 1, kPanels, kPrefetch>(args, wide, rows, row, panel);
       return;
     }
   }
   if constexpr (kProducts == Products::kWidened) {
-    widened_tile<kRows, kPanels>(args, wide, row, panel, ahead);
+    widened_tile<kRows, kPanels, kPrefetch>(args, wide, row, panel);
   } else {
-    tile<kProducts == Products::kPairs, kRows, kPanels>(args, row, panel, ahead);
+    tile<kProducts == Products::kPairs, kRows, kPanels, kPrefetch>(args, row, panel);
   }
 }
 
-// after: weights that come next, asked for beside the last two panels.
 template <Products kProducts>
 void block(const PackedLinearArgs& args, const float* all_wide, int64_t row_begin, int64_t row_end,
-           int64_t panel_begin, int64_t panel_end, std::span<const char> after = {}) {
+           int64_t panel_begin, int64_t panel_end) {
   const int64_t rows = row_end - row_begin;
   const int64_t num_tiles = (rows + kMaxRows - 1) / kMaxRows;
-  const int64_t panel_bytes = args.steps * kStepBytes;
   for (int64_t panel = panel_begin; panel < panel_end; panel += 2) {
-    std::span<const char> next = after;
-    if (panel + 2 < panel_end) {
-      next = {args.packed + (panel + 2) * panel_bytes,
-              static_cast<size_t>(std::min<int64_t>(2, panel_end - panel - 2) * panel_bytes)};
-    }
-    // Each tile asks for its share, so that memory is busy through all of them; where nothing
-    // comes next, for what is near already.
-    const char* from = next.empty() ? args.packed : next.data();
-    const int64_t share = std::ssize(next) / num_tiles;
     for (int64_t t = 0; t < num_tiles; ++t) {
       // Tiles of nearly equal height: 20 rows are 10 + 10, not 12 + 8.
       const int64_t first = rows * t / num_tiles;
@@ -219,11 +189,12 @@ void block(const PackedLinearArgs& args, const float* all_wide, int64_t row_begi
       const int64_t row = row_begin + first;
       const float* wide =
           kProducts == Products::kWidened ? all_wide + first * 2 * args.steps : nullptr;
-      const Ahead ahead(from + t * share, share, args.steps);
       if (panel + 1 == panel_end) {
-        tile_of_rows<kProducts, kMaxRows, 1>(args, wide, count, row, panel, ahead);
+        tile_of_rows<kProducts, kMaxRows, 1, false>(args, wide, count, row, panel);
+      } else if (t == 0 && panel + 4 <= panel_end) {
+        tile_of_rows<kProducts, kMaxRows, 2, true>(args, wide, count, row, panel);
       } else {
-        tile_of_rows<kProducts, kMaxRows, 2>(args, wide, count, row, panel, ahead);
+        tile_of_rows<kProducts, kMaxRows, 2, false>(args, wide, count, row, panel);
       }
     }
   }
@@ -248,6 +219,7 @@ void widen_panel(const char* pairs, int64_t steps, float* wide) {
     const __m512i both = _mm512_load_si512(pairs + step * kStepBytes);
     _mm512_store_ps(wide + 2 * step * kPanelWidth, widen_even(both));
     _mm512_store_ps(wide + (2 * step + 1) * kPanelWidth, widen_odd(both));
+    _mm_prefetch(pairs + (step + 2 * steps) * kStepBytes, _MM_HINT_T1);
   }
 }
 
@@ -272,22 +244,18 @@ void block_widened(const PackedLinearArgs& args, int64_t row_begin, int64_t row_
   two.x = reinterpret_cast<const char*>(wide);
   two.x_row_bytes = stride * sizeof(float);
   two.packed = reinterpret_cast<const char*>(wide + row_floats);
-  const int64_t panel_bytes = args.steps * kStepBytes;
-  const int64_t y_panel_bytes = kPanelWidth * element_size(args.y_type);
-  two.y = args.y + row_begin * args.y_row_bytes + panel_begin * y_panel_bytes;
+  const int64_t panel_bytes = kPanelWidth * element_size(args.y_type);
+  two.y = args.y + row_begin * args.y_row_bytes + panel_begin * panel_bytes;
   for (int64_t panel = panel_begin; panel < panel_end; panel += 2) {
     const int64_t count = panel + 1 == panel_end ? 1 : 2;
     for (int64_t p = 0; p < count; ++p) {
-      widen_panel(args.packed + (panel + p) * panel_bytes, args.steps,
+      widen_panel(args.packed + (panel + p) * args.steps * kStepBytes, args.steps,
                   wide + row_floats + p * stride * kPanelWidth);
     }
     two.bias = args.bias != nullptr ? args.bias + panel * kPanelWidth : nullptr;
     two.out_features = args.out_features - panel * kPanelWidth;
-    const int64_t next_count = std::min<int64_t>(2, panel_end - panel - count);
-    block<Products::kFloat32>(two, nullptr, 0, rows, 0, count,
-                              {args.packed + (panel + count) * panel_bytes,
-                               static_cast<size_t>(next_count * panel_bytes)});
-    two.y += count * y_panel_bytes;
+    block<Products::kFloat32>(two, nullptr, 0, rows, 0, count);
+    two.y += count * panel_bytes;
   }
 }
 
