@@ -1,7 +1,9 @@
 #include "results/export_predictions.h"
 
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 
 #include "harness/base/files.h"
 #include "harness/base/json.h"
@@ -32,46 +34,64 @@ absl::Status check_empty(const fs::path& out) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<int64_t> failed_cells(const Database& db) {
+  KVLAB_ASSIGN_OR_RETURN(
+      Statement count,
+      db.prepare("SELECT COUNT(*) FROM cells WHERE benchmark = 'longbench' AND status = 'failed'"));
+  KVLAB_RETURN_IF_ERROR(count.step().status());
+  return count.int64(0);
+}
+
 // What the records of one file are of.
 struct Source {
-  fs::path folder;         // MODEL/PROTOCOL/METHOD
-  std::string experiment;  // what makes it another one than the others: hashes and names
-  std::string task;
+  fs::path folder;         // MODEL/PROTOCOL/METHOD-BUDGET
+  std::string task;        // as a file's name
+  std::string experiment;  // hashes and names that make it another experiment of one folder
   std::string dataset;
 
   auto operator<=>(const Source&) const = default;
 };
 
-// Two experiments may have one folder's name (another dtype, or field of a protocol), and a task
-// two data sets: a hash tells these apart.
-fs::path file_of(const Source& source, const std::map<Source, std::string>& all) {
-  std::string experiment;
-  std::string dataset;
-  for (const auto& [other, lines] : all) {
-    if (other.folder == source.folder && other.experiment != source.experiment) {
-      experiment = source.experiment;
-    } else if (other.folder == source.folder && other.task == source.task &&
-               other.dataset != source.dataset) {
-      dataset = source.dataset;
+// Two experiments may have one folder's name (another dtype, parameter or field of a protocol), and
+// a task two data sets: folders where they meet get a hash that tells them apart.
+class FolderNames {
+ public:
+  explicit FolderNames(const std::map<Source, std::string>& files) {
+    for (const auto& [source, lines] : files) {
+      experiments_[source.folder].insert(source.experiment);
+      datasets_[{source.folder, source.task}].insert(source.dataset);
     }
   }
-  fs::path folder = source.folder;
-  if (!experiment.empty() || !dataset.empty()) {
-    folder += "-" + sha256_hex(experiment + dataset).substr(0, 8);
+
+  fs::path file_of(const Source& source) const {
+    std::string apart;
+    if (experiments_.at(source.folder).size() > 1) {
+      apart += source.experiment;
+    }
+    if (datasets_.at({source.folder, source.task}).size() > 1) {
+      apart += source.dataset;
+    }
+    fs::path folder = source.folder;
+    if (!apart.empty()) {
+      folder += "-" + sha256_hex(apart).substr(0, 8);
+    }
+    return folder / (source.task + ".jsonl");
   }
-  return folder / (source.task + ".jsonl");
-}
+
+ private:
+  std::map<fs::path, std::set<std::string>> experiments_;
+  std::map<std::pair<fs::path, std::string>, std::set<std::string>> datasets_;  // of folder, task
+};
 
 }  // namespace
 
-absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Database& db,
-                                                                   const fs::path& out) {
+absl::StatusOr<ExportedPredictions> export_longbench_predictions(const Database& db,
+                                                                 const fs::path& out) {
   KVLAB_RETURN_IF_ERROR(check_empty(out));
   KVLAB_ASSIGN_OR_RETURN(
       Statement select,
       db.prepare("SELECT c.model, c.protocol, c.label, c.method_hash, c.budget, c.question_aware, "
                  "c.task, y.reply, s.reference_answers, s.extra, c.sample, "
-                 "(SELECT COUNT(DISTINCT hash) FROM methods WHERE label = c.label), "
                  "c.model_hash, c.protocol_hash, c.dataset "
                  "FROM cells AS c JOIN replies AS y ON y.result_id = c.result_id "
                  "JOIN samples AS s ON s.dataset = c.dataset AND s.sample_key = c.sample "
@@ -83,21 +103,18 @@ absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Databas
     if (!row) {
       break;
     }
-    std::string method = select.text(2);
-    if (select.int64(11) > 1) {
-      method += "-" + select.text(3).substr(0, 8);
-    }
-    method += "-" + select.text(4) + (select.int64(5) != 0 ? "" : "-question-unaware");
+    const std::string method =
+        select.text(2) + "-" + select.text(4) + (select.int64(5) != 0 ? "" : "-question-unaware");
     const std::string origin = fmt::format("{}, sample {}", db.path().string(), select.text(10));
     KVLAB_ASSIGN_OR_RETURN(const Json answers, parse_json(select.text_view(8), origin));
     KVLAB_ASSIGN_OR_RETURN(const Json extra, parse_json(select.text_view(9), origin));
     const Source source = {
         .folder = fs::path(folder_name(select.text(0))) / folder_name(select.text(1)) /
                   folder_name(method),
-        .experiment =
-            fmt::format("{} {} {} {}", select.text(12), select.text(13), select.text(3), method),
         .task = folder_name(select.text(6)),
-        .dataset = select.text(14),
+        .experiment =
+            fmt::format("{} {} {} {}", select.text(11), select.text(12), select.text(3), method),
+        .dataset = select.text(13),
     };
     files[source] += dump_json({{"pred", select.text(7)},
                                 {"answers", answers},
@@ -108,11 +125,13 @@ absl::StatusOr<std::vector<fs::path>> export_longbench_predictions(const Databas
   if (files.empty()) {
     return not_found("{}: holds no LongBench replies", db.path().string());
   }
-  std::vector<fs::path> written;
+  const FolderNames names(files);
+  ExportedPredictions written;
   for (const auto& [source, lines] : files) {
-    written.push_back(out / file_of(source, files));
-    KVLAB_RETURN_IF_ERROR(write_file(written.back(), lines));
+    written.files.push_back(out / names.file_of(source));
+    KVLAB_RETURN_IF_ERROR(write_file(written.files.back(), lines));
   }
+  KVLAB_ASSIGN_OR_RETURN(written.failed, failed_cells(db));
   return written;
 }
 

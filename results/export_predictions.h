@@ -4,6 +4,7 @@
 
 #include <absl/status/statusor.h>
 
+#include <cstdint>
 #include <filesystem>
 #include <vector>
 
@@ -11,10 +12,15 @@
 
 namespace kvlab {
 
+struct ExportedPredictions {
+  std::vector<std::filesystem::path> files;
+  int64_t failed = 0;  // cells that failed: their samples are in no file
+};
+
 // Writes `out`/MODEL/PROTOCOL/METHOD-BUDGET/TASK.jsonl with lines of pred, answers, all_classes and
-// length, samples in their order; methods that share a label get a piece of their hash. Returns the
-// files. Errors: no LongBench replies; `out` exists and is not empty; a file cannot be written.
-absl::StatusOr<std::vector<std::filesystem::path>> export_longbench_predictions(
-    const Database& db, const std::filesystem::path& out);
+// length, samples in their order; experiments that share a folder's name get a piece of a hash.
+// Errors: no LongBench replies; `out` exists and is not empty; a file cannot be written.
+absl::StatusOr<ExportedPredictions> export_longbench_predictions(const Database& db,
+                                                                 const std::filesystem::path& out);
 
 }  // namespace kvlab

@@ -125,31 +125,31 @@ absl::StatusOr<std::string> read_file(const std::filesystem::path& path) {
   return contents;
 }
 
-absl::Status write_file(const std::filesystem::path& given, std::string_view contents) {
+absl::Status write_file(const std::filesystem::path& path, std::string_view contents) {
   std::error_code error;
-  if (std::filesystem::exists(given, error) && !std::filesystem::is_regular_file(given, error)) {
-    return write_in_place(given, contents);
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error)) {
+    return write_in_place(path, contents);
   }
-  KVLAB_ASSIGN_OR_RETURN(const std::filesystem::path path, behind_links(given));
-  if (path.has_parent_path()) {
-    std::filesystem::create_directories(path.parent_path(), error);
+  KVLAB_ASSIGN_OR_RETURN(const std::filesystem::path target, behind_links(path));
+  if (target.has_parent_path()) {
+    std::filesystem::create_directories(target.parent_path(), error);
     if (error) {
-      return failed_precondition("{}: cannot create folder: {}", path.parent_path().string(),
+      return failed_precondition("{}: cannot create folder: {}", target.parent_path().string(),
                                  error.message());
     }
   }
-  std::filesystem::path temporary = path;
+  std::filesystem::path temporary = target;
   temporary += fmt::format(".tmp{}", ::getpid());
   Descriptor fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
   if (fd.get() < 0) {
-    return errno_status(path, "create");
+    return errno_status(target, "create");
   }
-  if (const absl::Status status = write_all(fd, contents, path); !status.ok()) {
+  if (const absl::Status status = write_all(fd, contents, target); !status.ok()) {
     ::unlink(temporary.c_str());
     return status;
   }
-  if (::close(fd.release()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const absl::Status status = errno_status(path, "write");
+  if (::close(fd.release()) != 0 || ::rename(temporary.c_str(), target.c_str()) != 0) {
+    const absl::Status status = errno_status(target, "write");
     ::unlink(temporary.c_str());
     return status;
   }

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "harness/base/say.h"
 #include "harness/base/status.h"
 #include "harness/cli/commands.h"
 #include "results/export_predictions.h"
@@ -21,10 +22,16 @@ struct ExportFlags {
 absl::Status export_longbench(const ExportFlags& flags) {
   KVLAB_ASSIGN_OR_RETURN(const auto store,
                          ResultStore::open(flags.database, ResultStore::Mode::kRead));
-  KVLAB_ASSIGN_OR_RETURN(const auto files,
+  KVLAB_ASSIGN_OR_RETURN(const ExportedPredictions written,
                          export_longbench_predictions(store->database(), flags.out));
-  for (const auto& file : files) {
+  for (const auto& file : written.files) {
     fmt::print("{}\n", file.string());
+  }
+  if (written.failed > 0) {
+    say(stderr,
+        "{} failed cells are in no file (kvlab report {} says why); kvlab run --retry failed runs "
+        "them again\n",
+        written.failed, flags.database);
   }
   return absl::OkStatus();
 }

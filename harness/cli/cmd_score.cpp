@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
@@ -63,6 +64,10 @@ Json details_json(const std::vector<LongBenchFileScore>& files, const ScoreLongB
 }
 
 absl::Status score_longbench(const ScoreLongBench& command) {
+  namespace fs = std::filesystem;
+  if (fs::path(command.details).lexically_normal() == fs::path(command.out).lexically_normal()) {
+    return invalid_argument("--out and --details are both {}: name two files", command.out);
+  }
   const ScoreFolderOptions options = {
       .scoring = {.first_line = FirstLine::kAfterNewlines,
                   .code_ratio = command.code_ratio,

@@ -43,7 +43,7 @@ class ExportPredictions : public ::testing::Test {
     ASSERT_TRUE(store_->write_sample(sample, results).ok());
   }
 
-  absl::StatusOr<std::vector<std::filesystem::path>> export_to(const std::string& name) {
+  absl::StatusOr<ExportedPredictions> export_to(const std::string& name) {
     return export_longbench_predictions(store_->database(), folder_.path() / name);
   }
 
@@ -57,11 +57,11 @@ TEST_F(ExportPredictions, TheFilesScoreByTaskAndByLength) {
   add("qasper_e", 0, 3999, "the river");
   add("qasper_e", 1, 4000, "a bridge");
   add("qasper_e", 2, 9000, "the river");
-  const auto files = export_to("pred");
-  ASSERT_TRUE(files.ok()) << files.status();
-  ASSERT_EQ(files->size(), 2U);
+  const auto exported = export_to("pred");
+  ASSERT_TRUE(exported.ok()) << exported.status();
+  ASSERT_EQ(exported->files.size(), 2U);
   const auto folder = folder_.path() / "pred" / "tiny" / "longbench-official" / "snapkv-128";
-  EXPECT_EQ(files->front(), folder / "qasper.jsonl");
+  EXPECT_EQ(exported->files.front(), folder / "qasper.jsonl");
 
   const auto scores = score_longbench_folder(folder, {}).value();
   ASSERT_EQ(scores.size(), 2U);
@@ -76,7 +76,7 @@ TEST_F(ExportPredictions, MethodsOfOneLabelGetFoldersOfTheirOwn) {
   ResultRecord wide = test_result();
   wide.method = make_setting("snapkv", {{"window", 64}});
   add("qasper", 0, 100, "river", {wide});
-  EXPECT_EQ(export_to("pred").value().size(), 2U);
+  EXPECT_EQ(export_to("pred").value().files.size(), 2U);
 }
 
 TEST_F(ExportPredictions, ExperimentsOfOneNameGetFoldersOfTheirOwn) {
@@ -88,8 +88,8 @@ TEST_F(ExportPredictions, ExperimentsOfOneNameGetFoldersOfTheirOwn) {
     add(task, 0, 100, "of float32", {}, in_float32);
   }
   std::map<std::filesystem::path, std::set<std::string>> replies;  // by folder
-  const auto files = export_to("dtypes").value();
-  for (const auto& file : files) {
+  const auto exported = export_to("dtypes").value();
+  for (const auto& file : exported.files) {
     replies[file.parent_path()].insert(parse_json(read_file(file).value(), "").value()["pred"]);
   }
   ASSERT_EQ(replies.size(), 2U);
@@ -102,9 +102,19 @@ TEST_F(ExportPredictions, DataSetsOfOneTaskGetFoldersOfTheirOwn) {
   add("narrativeqa", 0, 100, "x");
   add("qasper", 0, 100, "x");
   add("qasper", 0, 100, "y", {}, [](SampleRecord& sample) { sample.dataset = "another"; });
-  const auto files = export_to("datasets").value();
+  const auto files = export_to("datasets").value().files;
   ASSERT_EQ(files.size(), 3U);
   EXPECT_EQ(std::set<std::filesystem::path>(files.begin(), files.end()).size(), 3U);
+}
+
+TEST_F(ExportPredictions, FailedCellsAreInNoFileAndCounted) {
+  ResultRecord failed = test_result("h2o");
+  failed.status = CellStatus::kFailed;
+  failed.reason = "out of memory";
+  add("qasper", 0, 100, "river", {failed});
+  const auto exported = export_to("pred").value();
+  EXPECT_EQ(exported.files.size(), 1U);
+  EXPECT_EQ(exported.failed, 1);
 }
 
 TEST_F(ExportPredictions, NothingIsOverwrittenAndNothingToWriteIsSaid) {
