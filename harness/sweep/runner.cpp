@@ -49,6 +49,56 @@ std::string reply_text(const Tokenizer& tokenizer, const ArmReply& reply) {
   return tokenizer.decode(ids, /*skip_special_tokens=*/true);
 }
 
+// What was kept and what choosing it took.
+void record_selection(const SelectedArm& selected, bool store_selection, ResultRecord& record) {
+  const Selection& selection = selected.result.selection;
+  record.kept = kept_entries(selection);
+  if (store_selection) {
+    record.selection = selection;
+  }
+  record.draft_tokens = static_cast<int64_t>(selected.draft_ids.size());
+  record.timings.query_s = selected.result.cost.query_s;
+  record.timings.score_s = selected.result.cost.score_s;
+  record.timings.choose_s = selected.result.cost.choose_s;
+  record.timings.draft_s = selected.draft_s + selected.first_stage_s;
+}
+
+bool keeps_all(const KeptEntries& kept, const PromptState& prompt, const ModelConfig& model) {
+  return kept.total == prompt.prompt_len() * model.num_layers * model.num_kv_heads;
+}
+
+// The arm's cache with room for `room` new tokens. `record`: has the selection recorded; gets what
+// the cache takes.
+absl::StatusOr<KvCache> make_cache(const std::shared_ptr<const PromptState>& prompt,
+                                   const Selection& selection, bool whole, int64_t room,
+                                   ResultRecord& record) {
+  const Clock::time_point start = Clock::now();
+  KvCache cache = whole ? KvCache::full(prompt, room) : KvCache::compact(*prompt, selection, room);
+  record.timings.compact_s = seconds_since(start);
+  if (cache.prompt_entries() != record.kept.total) {
+    return absl::InternalError(
+        to_absl(fmt::format("the cache of {} holds {} entries, its selection has {}",
+                            record.method.label, cache.prompt_entries(), record.kept.total)));
+  }
+  record.cache_bytes = cache.prompt_bytes();
+  return cache;
+}
+
+absl::Status record_reply(const Tokenizer& tokenizer, const PlannedSample& planned,
+                          const ArmReply& reply, ResultRecord& record) {
+  record.reply_token_ids = reply.token_ids;
+  record.new_tokens = static_cast<int64_t>(reply.token_ids.size());
+  record.stop_reason = stop_reason_name(reply.stop_reason);
+  record.reply = reply_text(tokenizer, reply);
+  record.timings.decode_s = reply.decode_s;
+  record.timings.decode_steps = reply.steps;
+  record.timings.arms_in_batch = reply.arms_in_batch;
+  KVLAB_ASSIGN_OR_RETURN(const Score score, planned.benchmark->score(planned.sample, record.reply));
+  record.score = score.value;
+  record.metric = score.metric;
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 double sample_work(int64_t prompt_tokens, int64_t max_new_tokens, int64_t arms) {
@@ -232,7 +282,6 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
 
   std::vector<ArmRequest> arms;
   std::vector<Cell*> arm_cells;
-  std::vector<Cell*> full_reply_cells;
   const int64_t room = static_cast<int64_t>(question_ids.size()) + sample.max_new_tokens;
   for (size_t i = 0; i < cells.size(); ++i) {
     ResultRecord& record = cells[i]->record;
@@ -247,34 +296,17 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
       record.reason = message_of(selected.status());
       continue;
     }
-    const Selection& selection = selected->result.selection;
-    record.kept = kept_entries(selection);
+    record_selection(*selected, plan_.config.store_selections, record);
+    record.timings.prefill_s = prefill_s;
     if (cells[i]->arm->budget) {
       record.budget_entries = requests[i].budget.entries;
     }
-    if (plan_.config.store_selections) {
-      record.selection = selection;
-    }
-    record.draft_tokens = static_cast<int64_t>(selected->draft_ids.size());
-    record.timings.prefill_s = prefill_s;
-    record.timings.query_s = selected->result.cost.query_s;
-    record.timings.score_s = selected->result.cost.score_s;
-    record.timings.choose_s = selected->result.cost.choose_s;
-    record.timings.draft_s = selected->draft_s + selected->first_stage_s;
-    const bool keeps_all = record.kept.total == state->prompt_len() * model.config.num_layers *
-                                                    model.config.num_kv_heads;
-    const Clock::time_point compact_start = Clock::now();
-    KvCache cache =
-        keeps_all ? KvCache::full(state, room) : KvCache::compact(*state, selection, room);
-    record.timings.compact_s = seconds_since(compact_start);
-    if (cache.prompt_entries() != record.kept.total) {
-      return absl::InternalError(
-          to_absl(fmt::format("the cache of {} holds {} entries, its selection has {}",
-                              record.method.label, cache.prompt_entries(), record.kept.total)));
-    }
-    record.cache_bytes = cache.prompt_bytes();
-    if (keeps_all && aware && selections.full_reply) {
-      full_reply_cells.push_back(cells[i]);
+    const bool whole = keeps_all(record.kept, *state, model.config);
+    KVLAB_ASSIGN_OR_RETURN(KvCache cache,
+                           make_cache(state, selected->result.selection, whole, room, record));
+    if (whole && aware && selections.full_reply) {
+      KVLAB_RETURN_IF_ERROR(
+          record_reply(*model.tokenizer, planned, *selections.full_reply, record));
       continue;
     }
     at::Tensor first_logits = state->last_logits;
@@ -295,25 +327,9 @@ absl::Status SweepRunner::try_cells(const ModelPlan& model, const PlannedSample&
     greedy.on_step = [](int64_t /*steps*/) { return !interrupted(); };
     KVLAB_ASSIGN_OR_RETURN(replies, decode_greedy(lm, std::move(arms), greedy));
   }
-  const auto finish = [&](Cell* cell, const ArmReply& reply) -> absl::Status {
-    ResultRecord& record = cell->record;
-    record.reply_token_ids = reply.token_ids;
-    record.new_tokens = static_cast<int64_t>(reply.token_ids.size());
-    record.stop_reason = stop_reason_name(reply.stop_reason);
-    record.reply = reply_text(*model.tokenizer, reply);
-    record.timings.decode_s = reply.decode_s;
-    record.timings.decode_steps = reply.steps;
-    record.timings.arms_in_batch = reply.arms_in_batch;
-    KVLAB_ASSIGN_OR_RETURN(const Score score, planned.benchmark->score(sample, record.reply));
-    record.score = score.value;
-    record.metric = score.metric;
-    return absl::OkStatus();
-  };
   for (size_t i = 0; i < replies.size(); ++i) {
-    KVLAB_RETURN_IF_ERROR(finish(arm_cells[i], replies[i]));
-  }
-  for (Cell* cell : full_reply_cells) {
-    KVLAB_RETURN_IF_ERROR(finish(cell, *selections.full_reply));
+    KVLAB_RETURN_IF_ERROR(
+        record_reply(*model.tokenizer, planned, replies[i], arm_cells[i]->record));
   }
   return absl::OkStatus();
 }
