@@ -34,14 +34,6 @@ absl::Status check_empty(const fs::path& out) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> failed_cells(const Database& db) {
-  KVLAB_ASSIGN_OR_RETURN(
-      Statement count,
-      db.prepare("SELECT COUNT(*) FROM cells WHERE benchmark = 'longbench' AND status = 'failed'"));
-  KVLAB_RETURN_IF_ERROR(count.step().status());
-  return count.int64(0);
-}
-
 // What the records of one file are of.
 struct Source {
   fs::path folder;         // MODEL/PROTOCOL/METHOD-BUDGET
@@ -131,7 +123,9 @@ absl::StatusOr<ExportedPredictions> export_longbench_predictions(const Database&
     written.files.push_back(out / names.file_of(source));
     KVLAB_RETURN_IF_ERROR(write_file(written.files.back(), lines));
   }
-  KVLAB_ASSIGN_OR_RETURN(written.failed, failed_cells(db));
+  KVLAB_ASSIGN_OR_RETURN(written.failed,
+                         db.query_int("SELECT COUNT(*) FROM cells WHERE benchmark = 'longbench' "
+                                      "AND status = 'failed'"));
   return written;
 }
 
