@@ -122,7 +122,7 @@ TrainingPrompt make_summary_prompt(const PromptContext& context, SeededRandom& r
   prompt.text = random.chance(0.5) ? fmt::format("{}\n\n{}", text, request)
                                    : fmt::format("You are given a report. {}\n\nReport:\n{}\n\n{}",
                                                  request, text, request);
-  prompt.max_new_tokens = 192;
+  prompt.max_new_tokens = 512;
   return prompt;
 }
 
