@@ -63,18 +63,20 @@ TEST_P(LayerOps, AddRmsNormLeavesTheSumBehind) {
   EXPECT_TRUE(at::equal(result.normed, rms_norm(sum, weight, 1e-6)));
 }
 
-TEST_P(LayerOps, SiluMulEqualsPlainOperationsEvenForHugeValues) {
-  at::Tensor gate = random_tensor({9, 130}, type(), 4) * 20;
-  gate[0][0] = 1e30;
-  gate[0][1] = -1e30;
-  gate[0][2] = 0;
-  gate[0][3] = -90;
-  const at::Tensor up = random_tensor({9, 130}, type(), 5);
-  const at::Tensor plain = silu_mul(gate.to(at::kDouble), up.to(at::kDouble)).to(type());
-  const at::Tensor fused = silu_mul(gate, up);
-  const at::Tensor error =
-      (fused - plain).to(at::kDouble).abs() / (plain.to(at::kDouble).abs() + 1.0);
-  EXPECT_LT(error.max().item<double>(), type() == at::kFloat ? 1e-6 : 1e-2);
+TEST_P(LayerOps, SiluMulEqualsPlainOperationsAtAnyWidthEvenForHugeValues) {
+  for (const int64_t size : {4, 130, 255, 256, 257, 1536}) {
+    at::Tensor gate = random_tensor({9, size}, type(), 4) * 20;
+    gate[0][0] = 1e30;
+    gate[0][1] = -1e30;
+    gate[0][2] = 0;
+    gate[0][3] = -90;
+    const at::Tensor up = random_tensor({9, size}, type(), 5);
+    const at::Tensor plain = silu_mul(gate.to(at::kDouble), up.to(at::kDouble)).to(type());
+    const at::Tensor fused = silu_mul(gate, up);
+    const at::Tensor error =
+        (fused - plain).to(at::kDouble).abs() / (plain.to(at::kDouble).abs() + 1.0);
+    EXPECT_LT(error.max().item<double>(), type() == at::kFloat ? 1e-6 : 1e-2) << size;
+  }
 }
 
 TEST_P(LayerOps, RotateEqualsPlainOperationsAndWorksInPlace) {
