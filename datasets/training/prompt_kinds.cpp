@@ -18,6 +18,8 @@ const std::vector<PromptKind>& prompt_kinds() {
       {"aliases", "names that share a value through assignments", make_aliases_prompt},
       {"counts", "the words that occur most in a list", make_counts_prompt},
       {"passages", "numbered passages and a question about one", make_passages_prompt},
+      {"questions", "a document or several, and what they say about a few of their words",
+       make_questions_prompt},
       {"completion", "a sentence of the text to find and complete", make_completion_prompt},
       {"summary", "a summary of a document", make_summary_prompt},
       {"continuation", "code or prose, cut at a random point", make_continuation_prompt},

@@ -31,7 +31,7 @@ struct PromptKind {
 };
 
 // "facts", "several", "identifiers", "examples", "records", "aliases", "counts", "passages",
-// "completion", "summary", "continuation", "few_shot".
+// "questions", "completion", "summary", "continuation", "few_shot".
 const std::vector<PromptKind>& prompt_kinds();
 
 }  // namespace kvlab

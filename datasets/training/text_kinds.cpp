@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "datasets/training/planted_facts.h"
+
 namespace kvlab {
 namespace {
 
@@ -33,6 +35,15 @@ std::string words_from(const std::string& text, size_t at, bool begins_turn) {
     at = std::min(text.find_first_not_of(" \n", at), text.size());
   }
   return at + kFewest < text.size() ? first_part(text.substr(at), kMost) : "";
+}
+
+// A few words from somewhere in a text, on one line.
+std::string words_of(const std::string& text, SeededRandom& random) {
+  const size_t at = static_cast<size_t>(random.below(static_cast<int64_t>(text.size())));
+  const size_t word =
+      text.find_first_not_of(" \n", std::min(text.find_first_of(" \n", at), at + 40));
+  return first_words(text.substr(word == std::string::npos ? 0 : word),
+                     static_cast<size_t>(random.between(12, 40)));
 }
 
 const char* source_title(const std::string& source) {
@@ -87,6 +98,42 @@ TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& 
   prompt.given_reply =
       words_from(passage, topic.size(), /*begins_turn=*/prompt.answer_prefix.empty());
   prompt.max_new_tokens = 48;
+  return prompt;
+}
+
+TrainingPrompt make_questions_prompt(const PromptContext& context, SeededRandom& random) {
+  static const std::vector<const char*> questions = {
+      "What does the text say about \"{topic}\"?",
+      "Explain in a few sentences what is said about \"{topic}\".",
+      "According to what you have read, why does \"{topic}\" matter?",
+      "How does \"{topic}\" work? Keep to the text and be brief.",
+      "What should one know about \"{topic}\"? Reply with as few words as you can.",
+      "Where does \"{topic}\" come up, and in which connection?",
+  };
+  const bool several = random.chance(0.5);
+  std::vector<std::string> documents;
+  int64_t have = 0;
+  while (have < context.tokens - kOverheadTokens) {
+    const int64_t room = context.tokens - kOverheadTokens - have;
+    documents.push_back(document_run(*context.corpus, random, context.count,
+                                     several ? std::min(room, random.between(200, 1200)) : room,
+                                     random.chance(0.1)));
+    have += context.count(documents.back()) + 6;
+  }
+  std::string text;
+  for (size_t i = 0; i < documents.size(); ++i) {
+    text +=
+        several ? fmt::format("Document {}\n{}\n\n", i + 1, documents[i]) : documents[i] + "\n\n";
+  }
+  const std::string question =
+      fill_in(random.pick(questions), "topic", words_of(random.pick(documents), random));
+  TrainingPrompt prompt;
+  prompt.kind = "questions";
+  prompt.text = random.chance(0.5) ? fmt::format("I will ask about this text: {}\n\n{}{}", question,
+                                                 text, question)
+                                   : fmt::format("{}{}", text, question);
+  prompt.answer_prefix = random.chance(0.3) ? "Answer:" : "";
+  prompt.max_new_tokens = random.between(48, 256);
   return prompt;
 }
 
