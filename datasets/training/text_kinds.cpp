@@ -46,6 +46,22 @@ std::string words_of(const std::string& text, SeededRandom& random) {
                      static_cast<size_t>(random.between(12, 40)));
 }
 
+// Runs of documents until they fill the prompt, each of next_tokens(room left) tokens, some of
+// code.
+template <typename NextTokens>
+std::vector<std::string> document_runs(const PromptContext& context, SeededRandom& random,
+                                       double code_chance, const NextTokens& next_tokens) {
+  std::vector<std::string> runs;
+  int64_t room = context.tokens - kOverheadTokens;
+  while (room > 0) {
+    const bool code = random.chance(code_chance);
+    const int64_t tokens = next_tokens(room);
+    runs.push_back(document_run(*context.corpus, random, context.count, tokens, code));
+    room -= context.count(runs.back()) + 6;
+  }
+  return runs;
+}
+
 const char* source_title(const std::string& source) {
   if (source == "git") return "version control";
   if (source == "perl") return "the Perl language";
@@ -59,13 +75,8 @@ const char* source_title(const std::string& source) {
 }  // namespace
 
 TrainingPrompt make_passages_prompt(const PromptContext& context, SeededRandom& random) {
-  std::vector<std::string> passages;
-  int64_t have = 0;
-  while (have < context.tokens - kOverheadTokens) {
-    passages.push_back(document_run(*context.corpus, random, context.count, random.between(60, 260),
-                                    random.chance(0.05)));
-    have += context.count(passages.back()) + 6;
-  }
+  const std::vector<std::string> passages =
+      document_runs(context, random, 0.05, [&](int64_t) { return random.between(60, 260); });
   const std::string label = random.pick(std::vector<std::string>{"Passage", "Section", "Note"});
   std::string text;
   for (size_t i = 0; i < passages.size(); ++i) {
@@ -111,22 +122,16 @@ TrainingPrompt make_questions_prompt(const PromptContext& context, SeededRandom&
       "Where does \"{topic}\" come up, and in which connection?",
   };
   const bool several = random.chance(0.5);
-  std::vector<std::string> documents;
-  int64_t have = 0;
-  while (have < context.tokens - kOverheadTokens) {
-    const int64_t room = context.tokens - kOverheadTokens - have;
-    documents.push_back(document_run(*context.corpus, random, context.count,
-                                     several ? std::min(room, random.between(200, 1200)) : room,
-                                     random.chance(0.1)));
-    have += context.count(documents.back()) + 6;
-  }
+  const std::vector<std::string> documents = document_runs(context, random, 0.1, [&](int64_t room) {
+    return several ? std::min(room, random.between(200, 1200)) : room;
+  });
   std::string text;
   for (size_t i = 0; i < documents.size(); ++i) {
     text +=
         several ? fmt::format("Document {}\n{}\n\n", i + 1, documents[i]) : documents[i] + "\n\n";
   }
-  const std::string question =
-      fill_in(random.pick(questions), "topic", words_of(random.pick(documents), random));
+  const std::string topic = words_of(random.pick(documents), random);
+  const std::string question = fill_in(random.pick(questions), "topic", topic);
   TrainingPrompt prompt;
   prompt.kind = "questions";
   prompt.text = random.chance(0.5) ? fmt::format("I will ask about this text: {}\n\n{}{}", question,

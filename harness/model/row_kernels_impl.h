@@ -1,7 +1,6 @@
-// The loops of row_kernels.h, compiled once for any CPU, for AVX2 and for
-// AVX-512 from the same source. Sixteen partial sums in a fixed order keep them
-// alike and let the compiler vectorise. Included by one translation unit per
-// instruction set, each in its own namespace.
+// The loops of row_kernels.h, compiled once for any CPU, for AVX2 and for AVX-512 from the same
+// source. Sixteen partial sums in a fixed order keep them alike and let the compiler vectorise.
+// Included by one translation unit per instruction set, each in its own namespace.
 
 namespace {
 
@@ -60,8 +59,7 @@ void rotate_head(const Element* x, const Element* norm_weight, float eps, const 
   if (norm_weight != nullptr) {
     const float scale = inverse_rms(sum_of_squares(x, head_dim), head_dim, eps);
     for (int64_t i = 0; i < head_dim; ++i) {
-      // Rounded, so that norm and rotation give the same bits in one call and
-      // in two.
+      // Rounded, so that norm and rotation give the same bits in one call and in two.
       values[i] = to_float(from_float<Element>(values[i] * (scale * to_float(norm_weight[i]))));
     }
   }
@@ -98,9 +96,9 @@ inline float exp_approx(float x) {
 
 template <typename Element>
 void silu_mul_row(const Element* gate, const Element* up, int64_t size, Element* out) {
-  // Denominators go through memory. In one loop the compiler also divides every
-  // lane by the constant that a limited exponent gives, and throws away
-  // quotients that are denormal, so slow to make.
+  // Denominators go through memory. In one loop the compiler also divides every lane by the
+  // constant that a limited exponent gives, and throws away quotients that are denormal, so slow to
+  // make.
   constexpr int64_t kBlock = 256;
   float denominators[kBlock];
   for (int64_t first = 0; first < size; first += kBlock) {
